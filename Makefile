@@ -9,7 +9,8 @@ demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		-m "not slow and not cluster and not browser"
 
 # What takes long, and what needs worker processes or a browser.
 test-slow: $(READY) .venv/.docs

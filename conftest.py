@@ -3,6 +3,9 @@
 Most of the tests' time is the compilation of small programs that run once. Without LLVM's
 optimisations and with the older emitters of fused loops it takes a third of the time. What is
 computed is the same up to rounding; `make verify` and `make bench` compile as usual.
+
+Files run in three classes, instant, short and long; with several processes, `--dist loadfile
+--no-loadscope-reorder` keeps the order, and what a file has compiled in one process.
 """
 
 import os
@@ -24,6 +27,36 @@ jax.config.update("jax_enable_x64", True)
 matplotlib.use("Agg")
 settings.register_profile("neuralrace", deadline=None, derandomize=True)
 settings.load_profile("neuralrace")
+
+INSTANT = (
+    "test_errors.py",
+    "test_checks.py",
+    "test_doors.py",
+    "test_ids.py",
+    "test_house.py",
+    "test_architecture.py",
+    "test_dataset.py",
+)
+"""Files that find a wrong import or a broken rule in seconds; they run first."""
+LONG = (
+    "test_systems.py",
+    "test_docs.py",
+    "test_study.py",
+    "test_papers.py",
+    "test_papers_mhs.py",
+    "test_papers_figures.py",
+    "test_papers_claims_mhs.py",
+    "test_papers_pictures.py",
+    "test_study_sentences.py",
+    "test_examples.py",
+)
+"""Files that take longest, longest first, so that two processes that share files end together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: i - len(INSTANT) for i, name in enumerate(INSTANT)}
+    place |= {name: i for i, name in enumerate(LONG, start=1)}
+    items.sort(key=lambda item: place.get(item.path.name, 0))
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.dynamics import setup
-from tests.test_errors import says
+from tests.test_errors import refuses
 from verification.cases import Case, brute_force_outputs, random_case, wide_case
 
 KEY = jax.random.key(0)
@@ -49,6 +49,10 @@ def assert_same_gradient(net, weights, data, **switches):
         full = {e: full[e] + 0.01 * v for e, v in wide.velocity(full).items()}
         part = {e: part[e] + 0.01 * v for e, v in narrow.velocity(part).items()}
     return small
+
+
+def leaves(run: nr.Trajectory) -> list:
+    return jax.tree.leaves((run.time, run.loss, run.values, run.final))
 
 
 @pytest.mark.slow
@@ -195,7 +199,7 @@ def test_train_records_full_width_weights_and_all_outputs(worthwhile):
     ]  # fmt: skip
     assert runs[0].settings["compression"] == "400 → 5 samples, 104 → 22 neurons"
     assert runs[1].settings["compression"] == "none"
-    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+    for got, wanted in zip(*map(leaves, runs), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-11)
 
 
@@ -243,7 +247,7 @@ def test_gates_of_groups_of_neurons_are(worthwhile):
         for c in (True, False)
     ]
     assert runs[0].settings["compression"] != "none"
-    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+    for got, wanted in zip(*map(leaves, runs), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-11)
 
 
@@ -253,13 +257,13 @@ def test_gates_of_groups_of_neurons_are(worthwhile):
 def test_a_relu_network_cannot_be_compressed():
     net = nr.ReLUNetwork((2, 8, 1))
     data = nr.Dataset({"x": [[1.0, 1.0]]}, {"y": [[1.0]]})
-    with says("net", got="ReLUNetwork", wanted="GDLN", fix="gates change as it learns"):
+    with refuses("net"):
         nr.compress(net, net.init(KEY), data)
 
 
 def test_weights_that_are_not_finite_are_refused():
     net, data = chain(2, 8, 1)
-    with says("hold NaN or infinity", got="16", wanted="finite", fix="net.init"):
+    with refuses("W1"):
         nr.compress(net, {"W1": np.full((8, 2), np.nan), "W2": np.ones((1, 8))}, data)
 
 

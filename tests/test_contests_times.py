@@ -1,10 +1,14 @@
 """Learning times that are known, those that are not, and those that are proved never to come."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.contests import Kept
 from neuralrace.contests.times import least_loss
+from neuralrace.errors import NeuralRaceError
 
 SECOND = {"all": [1, 1, 1], "second": [0, 1, 1]}
 
@@ -113,3 +117,50 @@ def test_no_random_weights_have_a_loss_below_the_least():
         y = np.asarray(race.data.y["y"])
         rest = y - shown @ np.linalg.lstsq(shown, y, rcond=None)[0]
         assert least == pytest.approx((rest**2).sum(axis=1).mean() / 2, abs=1e-10)
+
+
+def turned_or_not():
+    """From an average start it is not known when `turned` learns, and known when `apart` does."""
+    base = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [1.0]]})
+    masks = {
+        "turned": {"all": [1, 1], "second": [0, 1]},
+        "apart": {"first": [1, 0], "second": [0, 1]},
+    }
+    return {name: nr.pathways(base, each, hidden=20) for name, each in masks.items()}
+
+
+def test_nothing_is_certain_where_a_time_is_not_known():
+    pairs = turned_or_not()
+    both = nr.contest(pairs, scale=1e-3, criterion=0.1)
+    alone = nr.contest({"turned": pairs["turned"]}, scale=1e-3, criterion=0.1)
+    certain = nr.contest({"apart": pairs["apart"]}, scale=1e-3, criterion=0.1)
+    assert [f.is_unsure for f in (both, alone, certain)] == [True, True, False]
+    assert "apart is predicted to learn first of those whose time is known" in str(both)
+    assert "known" not in certain.sentences()[0].text
+    for said in (str(alone), alone.plot().get_title()):
+        assert "is known to reach the criterion" in said and "reaches" not in said
+    with pytest.raises(NeuralRaceError, match="known to reach"):
+        alone.joint()
+
+
+def test_a_phase_diagram_tells_unknown_times_from_those_that_never_come():
+    def pairs(second):
+        base = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [second]]})
+        return {"turned": nr.pathways(base, {"all": [1, 1], "second": [0, 1]}, hidden=20)}
+
+    found = nr.phase_diagram(pairs, "second", [1.0, 4.0], scale=1e-3, criterion=0.05)
+    assert found.unknown == {"turned": (1.0,)}
+    rows = str(found).splitlines()[2:4]
+    assert "no gating is known to reach the criterion" in rows[0]
+    assert rows[1].endswith("turned")
+    assert "no candidate is known to learn" in [text.get_text() for text in found.plot().texts]
+
+
+def test_gates_are_not_said_to_be_kept_where_the_time_of_the_reference_is_not_known():
+    apart = {"apart": turned_or_not()["apart"]}
+    check = nr.contest(apart, scale=1e-3, criterion=0.5, relative=True, check=True).checked
+    assert check.reference is not None
+    unknown = replace(check, reference=replace(check.reference, time=np.inf, unknown="a reason"))
+    shares = replace(unknown, kept={**check.kept, "apart": 1.0})
+    assert shares.verdict("apart") is Kept.UNKNOWN and shares.keeps("apart") is None
+    assert "not known: a reason" in " ".join(said.text for said in shares.sentences("apart"))

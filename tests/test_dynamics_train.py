@@ -10,7 +10,6 @@ import pytest
 import neuralrace as nr
 from neuralrace.dynamics import setup
 from tests.test_errors import says
-from verification.cases import random_case
 
 RELU = nr.ReLUNetwork((2, 6, 1), leak=0.1)
 XOR = nr.tasks.xor()
@@ -84,20 +83,6 @@ def test_equals_a_loop_in_numpy(kind):
         np.testing.assert_allclose(run.values["weights"][edge], wanted, rtol=1e-12, atol=1e-13)
         np.testing.assert_array_equal(run.final[edge], run.values["weights"][edge][-1])
     np.testing.assert_allclose(run.time, 0.05 * np.arange(51), rtol=1e-15)
-
-
-def test_equals_a_loop_in_jax_on_a_random_graph():
-    case = random_case(np.random.default_rng(5))
-    net = nr.GDLN(case.arch)
-    run = train(net, case.weights, case.data, learning_rate=1e-3, steps=10)
-    weights, step = case.weights, jax.jit(jax.value_and_grad(net.loss))
-    for loss in run.loss:
-        wanted, gradient = step(weights, case.data)
-        assert float(loss) == pytest.approx(float(wanted), rel=1e-12)
-        last = weights
-        weights = {e: w - 1e-3 * gradient[e] for e, w in weights.items()}
-    for edge, w in last.items():
-        np.testing.assert_allclose(run.final[edge], w, rtol=1e-12, atol=1e-14)
 
 
 def test_the_settings_say_how_it_was_made():

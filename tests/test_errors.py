@@ -137,7 +137,7 @@ def test_messages_where_types_are_not_checked():
         "labels list": ("labels must be a mapping", "list", "(N,)"),
         "x name": ("the names in x must be text", "int 1"),
         "weights": ("weights lack edge 'W1'", "'W1', 'W2'"),
-        "width": ("the size of node 'h'", "2.5", "at least 1"),
+        "width": ("hidden", "2.5", "at least 1"),
     }
     assert set(found) == set(words)
     for name, (kind, message) in found.items():

@@ -182,3 +182,13 @@ def test_constraints_are_plain_pins():
     needed = set(re.findall(r'^    "([A-Za-z0-9-]+)>=', project, re.MULTILINE))
     assert needed
     assert needed <= {name.replace("_", "-") for name in names}
+
+
+# ---- tests --------------------------------------------------------------------------------------
+
+
+def test_files_that_run_first_or_last_are_there():
+    import conftest
+
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert all(names.count(name) == 1 for name in (*conftest.INSTANT, *conftest.LONG))

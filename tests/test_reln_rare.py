@@ -163,3 +163,16 @@ def test_the_chance_is_that_of_trained_networks(scale, low, high):
     ends = binomtest(int(stuck.sum()), 16).proportion_ci(0.99)
     assert ends.low <= rest.chance <= ends.high
     assert low <= rest.chance <= high
+
+
+@pytest.mark.filterwarnings("error")
+def test_targets_of_any_unit_are_learned_alike():
+    """Squares of small targets are far below what float32 holds."""
+    x, y = np.array([[-1.0, 1.0], [-0.2, 1.0], [0.3, 1.2]]), np.array([[1.0], [0.25], [1.2]])
+
+    def losses(unit):
+        data = nr.Dataset({"x": x}, {"y": unit * y})
+        sizes = {"width": 100, "scale": 1e-3 * np.sqrt(unit), "neurons": 100, "types": 1}
+        return nr.reln.types(data, learning_rate=0.1 / unit, steps=300, **sizes).wide.loss
+
+    np.testing.assert_allclose(losses(1e-25) / 1e-50, losses(1.0), rtol=1e-6)

@@ -9,6 +9,7 @@ import neuralrace as nr
 from neuralrace.contests import PhaseDiagram
 from neuralrace.contests.phases import Crossover
 from neuralrace.explanation import Explanation, Row
+from neuralrace.study import ANSWERS
 from neuralrace.study.answers.gates import gates_and_curves
 from neuralrace.study.answers.matches import Match
 from neuralrace.study.answers.networks import against_prediction, remaining_error
@@ -188,3 +189,13 @@ def test_many_blocks_are_folded_away_and_their_table_is_still_there(tmp_path, si
     assert isinstance(first, nr.report.Section if folded else nr.report.Table)
     if isinstance(first, nr.report.Section):
         assert first.folded and first.title == "16 blocks of one gating, with their equations"
+
+
+def test_a_time_that_is_not_known_is_missing_and_one_that_never_comes_is_infinite():
+    base = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [1.0]]})
+    masks = {"turned": {"all": [1, 1], "second": [0, 1]}, "first": {"first": [1, 0]}}
+    pairs = {name: nr.pathways(base, each, hidden=20) for name, each in masks.items()}
+    work = Work(xor(["contest"]).check())
+    work.__dict__["contest"] = nr.contest(pairs, scale=1e-3, criterion=0.1)
+    numbers = ANSWERS["contest"](work).numbers
+    assert np.isnan(numbers["time_turned"]) and numbers["time_first"] == np.inf

@@ -250,7 +250,9 @@ def test_a_reference_that_does_not_learn_is_one():
 
     said = SweepResult(xor(["contest"]), nr.sweep(times, {"x": [1, 2, 3]})).sentences
     infinite, none = [text for text in said if text.startswith("time_aligned")]
-    assert "1 of 3 cells" in infinite and "not reached" in infinite and "reference" not in infinite
+    assert (
+        "1 of 3 cells" in infinite and "never reached" in infinite and "reference" not in infinite
+    )
     assert "1 of 3 cells" in none and "no such reference" in none
     assert any(text.startswith("time_xor has no value in 3 of 3 cells: the crit") for text in said)
 

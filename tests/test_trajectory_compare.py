@@ -7,6 +7,7 @@ import optax
 import pytest
 
 import neuralrace as nr
+from neuralrace.errors import NeuralRaceError
 from neuralrace.trajectory import momentum_error
 from tests.test_errors import says
 from tests.trajectories import Doubling, ensemble
@@ -277,3 +278,18 @@ def test_outputs_are_compared_where_a_schedule_starts_at_zero():
     run = nr.Trajectory([0, 0, 1], [1.0, 1.0, 0.5], values={"outputs": {"y": np.zeros((3, 2, 1))}})
     other = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.ones((2, 2, 1))}})
     assert nr.compare(run, other).outputs == pytest.approx(1 / np.sqrt(2))
+
+
+@pytest.mark.parametrize("unit", [1e-16, 1e-10, 1e-7])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9, 0.99])
+def test_the_error_of_momentum_at_small_rates(momentum, unit):
+    """To first order it is −η(1 + μ)s/(2(1 − μ)²), in any units of the targets."""
+    first_order = -unit * (1 + momentum) / (2 * (1 - momentum) ** 2)
+    assert momentum_error(unit, momentum, 1.0) == pytest.approx(first_order, rel=0.1, abs=1e-15)
+
+
+@pytest.mark.parametrize("rate", [-1.0, np.nan, "fast"])
+def test_a_growth_rate_is_checked_also_where_no_run_has_momentum(rate):
+    run = nr.Trajectory([0, 1], [1.0, 0.5])
+    with pytest.raises(NeuralRaceError, match="growth_rate"):
+        nr.compare(run, run, growth_rate=rate)

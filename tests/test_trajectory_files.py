@@ -99,7 +99,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 try:
     nr.Trajectory([0, 1], [1.0, 0.5], values={"v": np.ones((2, 100_000))}).save(f"{folder}/run.nc")
-except OSError as error:
+except nr.NeuralRaceError as error:
     print("caught", os.listdir(folder), nr.load(f"{folder}/run.nc").loss.tolist())
 """
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 
 import jax
@@ -205,60 +201,3 @@ def _unit(shape: tuple[int, ...], place: tuple) -> np.ndarray:
     one = np.zeros(shape)
     one[place] = 1.0
     return one
-
-
-# ---- data on disk --------------------------------------------------------------------------------
-
-ON_DISK = """
-import json, sys, threading, time
-import jax, numpy as np, optax, neuralrace as nr
-folder, samples = sys.argv[1], int(sys.argv[2])
-size = 256
-x = np.lib.format.open_memmap(f"{folder}/x.npy", "w+", np.float32, (samples, size))
-y = np.lib.format.open_memmap(f"{folder}/y.npy", "w+", np.float32, (samples, 2))
-rng = np.random.default_rng(0)
-map_ = rng.normal(size=(size, 2)).astype(np.float32) / 16
-for low in range(0, samples, 8192):
-    rows = rng.normal(size=(min(8192, samples - low), size)).astype(np.float32)
-    x[low : low + len(rows)], y[low : low + len(rows)] = rows, rows @ map_
-x.flush(), y.flush()
-del x, y
-x, y = (np.load(f"{folder}/{name}.npy", mmap_mode="r") for name in "xy")
-
-def anonymous():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) / 2**20
-
-peak, done = [0.0], []
-def watch():
-    while not done:
-        peak[0] = max(peak[0], anonymous())
-        time.sleep(0.02)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
-net = nr.ReLUNetwork((size, 32, 2))
-run = nr.train(net, net.init(jax.random.key(0), 0.05), nr.Dataset({"x": x}, {"y": y}),
-               optimizer=optax.adam(1e-3), steps=300, batch_size=512, key=0, record_every=300)
-done.append(True)
-watcher.join()
-print(json.dumps({"peak": peak[0], "loss": run.loss.tolist(), "bytes": x.nbytes}))
-"""
-"""A script that trains on a memory-mapped file and prints its peak memory."""
-
-
-@claim(
-    "learning/on-disk",
-    SECTION,
-    "300 mini-batch steps of Adam over a memory-mapped file of 4 GB: the most anonymous memory "
-    "(RssAnon) of the process",
-    "below 1 GB",
-    slow=True,
-)
-def on_disk(full: bool) -> Measurement:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", ON_DISK, folder, str(4_000_000 if full else 20_000)]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    first, last = found["loss"]
-    text = f"{found['peak']:.2f} GiB for a file of {found['bytes'] / 1e9:.1f} GB"
-    return Measurement(f"{text}; loss {first:.3g} → {last:.3g}", found["peak"] < 0.93)

@@ -202,20 +202,10 @@ class Network(abc.ABC):
     def loss_and_step(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
-        """The loss and −rate · ∂L/∂W_e of every edge, in one pass.
-
-        The rate multiplies the loss before it is differentiated, and so the errors of the outputs,
-        which are few, instead of the gradients.
-        """
-
+        """The loss and −rate · ∂L/∂W_e of every edge, in one pass."""
         rate = one_number("the rate", rate, "for example rate=0.1")
-
-        def paced(arrays: Weights) -> tuple[Array, Array]:
-            value = self.loss(arrays, data, loss)
-            return -rate * value, value
-
-        step, value = jax.grad(paced, has_aux=True)(self._checked(weights))
-        return value, step
+        value, slope = jax.value_and_grad(self.loss)(self._checked(weights), data, loss)
+        return value, jax.tree.map(lambda g: jnp.asarray(-rate, g.dtype) * g, slope)
 
     def init(
         self,

@@ -150,8 +150,8 @@ def called(loss: SampleLoss, outputs: Outputs, targets: Outputs) -> object:
 
 def loss_name(loss: SampleLoss) -> str:
     """What a loss is called in settings and messages."""
-    named = {function: name for name, function in LOSSES.items()}
-    return named.get(loss) or f"function {getattr(loss, '__qualname__', type(loss).__name__)}"
+    named = (name for name, function in LOSSES.items() if function is loss)
+    return next(named, None) or f"function {getattr(loss, '__qualname__', type(loss).__name__)}"
 
 
 def check_sample_losses(loss: SampleLoss, found: object, samples: int) -> None:

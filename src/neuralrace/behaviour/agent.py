@@ -21,7 +21,8 @@ from neuralrace.behaviour.policies import (
 )
 from neuralrace.checks import by_name, entries, is_traced, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.systems import Batch, chosen
+from neuralrace.dynamics import Batch
+from neuralrace.dynamics.systems import chosen
 from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import SampleLoss, checked_loss, squared

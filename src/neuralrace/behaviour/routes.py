@@ -13,7 +13,7 @@ from jaxtyping import Float
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import flat, jacobian, places, rounding, shaped
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.flow import flow
+from neuralrace.dynamics import flow
 
 START = 1e-5
 """How far from a point, relative to the size of its weights or 1, a route starts."""

@@ -13,12 +13,18 @@ from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.policies import fault
 from neuralrace.checks import check_known, random_key, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.methods import Stepper
-from neuralrace.dynamics.program import Members
-from neuralrace.dynamics.record import Record
-from neuralrace.dynamics.setup import StoppedError, pose, positive_rate, recording_steps
-from neuralrace.dynamics.systems import Batch, NetworkSystem, State, System
+from neuralrace.dynamics import (
+    Batch,
+    Members,
+    NetworkSystem,
+    Record,
+    State,
+    Stepper,
+    StoppedError,
+    System,
+    take_steps,
+)
+from neuralrace.dynamics.setup import pose, positive_rate, recording_steps
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import check_kind, whole_number
 from neuralrace.progress import progress
@@ -38,12 +44,11 @@ class Trials(Stepper):
         return jnp.zeros((), jnp.int32)
 
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
         system = cast(NetworkSystem, system)
         agent = cast(Agent, system.net)
-        rate = self.rate if going is None else self.rate * going
-        _, change = agent.trial(state, system.data, rate, jax.random.fold_in(self.key, memory))
+        _, change = agent.trial(state, system.data, self.rate, jax.random.fold_in(self.key, memory))
         return system.loss(state), jax.tree.map(jnp.add, state, change), memory + 1
 
 

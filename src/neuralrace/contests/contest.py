@@ -13,7 +13,14 @@ from neuralrace.checks import one_of, switch, weight_scale
 from neuralrace.contests.contest_picture import draw_contest
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.leads import Lead, leads
-from neuralrace.contests.outcome import PRINTED, UNLEARNED, contest_frame, contest_sentences, place
+from neuralrace.contests.outcome import (
+    PRINTED,
+    UNLEARNED,
+    contest_frame,
+    contest_sentences,
+    nobody,
+    place,
+)
 from neuralrace.contests.times import (
     SCALE,
     Candidates,
@@ -135,14 +142,20 @@ class Contest(Result):
 
     @property
     def times(self) -> dict[str, float]:
-        """When each candidate's loss falls to the criterion; infinite if it never does."""
+        """When each candidate's loss falls to the criterion; infinite if never, or not known."""
         return {name: entrant.time for name, entrant in self.entrants.items()}
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the time of some candidate is not known (`Entrant.unknown`): it may be first."""
+        return any(entrant.is_unknown for entrant in self.entrants.values())
 
     @property
     def winner(self) -> str | None:
         """The candidate that is first, or None where no candidate reaches the criterion.
 
-        Of several that are equal (`tied`), the one that was given first.
+        Of several that are equal (`tied`), the one that was given first. Candidates whose time is
+        not known count as late; `is_unsure` says whether there are any.
         """
         return next(iter(self.tied), None)
 
@@ -220,7 +233,7 @@ class Contest(Result):
         if times is None:
             if self.winner is None:
                 raise NeuralRaceError(
-                    "no candidate reaches the criterion, so it is not known how long to train",
+                    f"{nobody(self.is_unsure)}, so times, how long to train, must be given",
                     got=f"times {self.times}",
                     wanted="times= for the joint training",
                     fix="pass times=np.linspace(0, 100, 201), or a criterion that can be reached",

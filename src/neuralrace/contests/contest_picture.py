@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 
@@ -62,8 +63,8 @@ def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.
         top = max((loss[0] for loss in curves.values()), default=1.0) / part
         ax.set(ylim=(0, top), xlim=(0, times[-1]))
         ax.set_title(
-            f"first: {', '.join(named[name] for name in found.tied)}"
+            f"first{KNOWN * found.is_unsure}: {', '.join(named[name] for name in found.tied)}"
             if found.tied
-            else "no candidate reaches the criterion"
+            else nobody(found.is_unsure)
         )
     return ax

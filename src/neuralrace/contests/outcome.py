@@ -53,6 +53,9 @@ PRINTED = (
 ZERO = "½⟨‖y‖²⟩"
 """The loss of a network whose output is zero."""
 
+KNOWN = " of those whose time is known"
+"""What is added to a winner where the time of another candidate is not known."""
+
 UNLEARNED = 0.01
 """A winner that leaves more than this part of the initial loss is said to leave it."""
 
@@ -130,6 +133,11 @@ def in_order(found: Contest) -> list[str]:
     return sorted(found.times, key=lambda name: (name not in found.tied, found.times[name]))
 
 
+def nobody(unsure: bool) -> str:
+    """What is said where no candidate is first; `unsure` if the time of some is not known."""
+    return f"no gating {'is known to reach' if unsure else 'reaches'} the criterion"
+
+
 def first_sentence(found: Contest) -> str:
     """Who is first, or who share the first place, and how much later the next is.
 
@@ -142,13 +150,15 @@ def first_sentence(found: Contest) -> str:
     ```
     """
     if found.winner is None:
-        return "No gating reaches the criterion."
+        said = nobody(found.is_unsure)
+        return f"{said[0].upper()}{said[1:]}."
     first, time = found.tied, f"t = {found.times[found.winner]:.4g}"
     if len(found.entrants) == 1:  # there is nobody to be before
         return f"{found.winner} is predicted to reach the criterion at {time}."
-    text = f"{found.winner} is predicted to learn first, at {time}"
+    known = KNOWN * found.is_unsure
+    text = f"{found.winner} is predicted to learn first{known}, at {time}"
     if len(first) > 1:
-        text = f"{several(first)} are predicted to learn first, at the same time, {time}"
+        text = f"{several(first)} are predicted to learn first{known}, at the same time, {time}"
     second = [name for name in in_order(found) if name not in first][:1]
     if not second:
         return f"{text}."

@@ -58,12 +58,12 @@ def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> 
         winner = found.winner_at((low + high) / 2)
         if winner is not None:
             ax.axvspan(low, high, color=shade(colours[winner], 0.85), linewidth=0, zorder=0)
-        share = (high - low) / (last - first)
+        share, unsure = (high - low) / (last - first), found.is_unsure(low, high)
         if share > NARROW:
             ax.annotate(
                 f"{', '.join([winner, *found.equals(low, high)])} first"
                 if winner
-                else "no candidate learns",
+                else f"no candidate {'is known to learn' if unsure else 'learns'}",
                 ((low + high) / 2, 0.0),
                 (0, 3),
                 xycoords=("data", "axes fraction"),

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
+from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.phase_picture import draw_phases
 from neuralrace.contests.times import (
     SCALE,
@@ -129,6 +130,20 @@ class PhaseDiagram(Result):
                     found[name] = (*found.get(name, ()), value)
         return found
 
+    def is_unsure(self, low: float, high: float) -> bool:
+        """Whether the time of some candidate is not known at one of the values from low to high.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> def gatings(delta):
+        ...     return {"linear": nr.tasks.linear_pathways(nr.tasks.extended_xor(delta))}
+        >>> nr.phase_diagram(gatings, "delta", [0.5, 1.0]).is_unsure(0.5, 1.0)
+        False
+
+        ```
+        """
+        return any(low <= value <= high for each in self.unknown.values() for value in each)
+
     @property
     def winners(self) -> tuple[str | None, ...]:
         """Who is first at every value; of several that are equal, the one that was given first."""
@@ -217,8 +232,9 @@ class PhaseDiagram(Result):
         for low, high in pairwise(map(float, edges)):
             inside = zip(self.values, self.checked or (), strict=False)
             kept = [each for v, each in inside if low <= v <= high and each is not None]
-            row = {"from": low, "to": high, "first": self.winner_at((low + high) / 2)}
-            row |= {"equal": self.equals(low, high)}
+            unsure, winner = self.is_unsure(low, high), self.winner_at((low + high) / 2)
+            winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
+            row = {"from": low, "to": high, "first": winner, "equal": self.equals(low, high)}
             rows.append(row | {"kept": f"{sum(kept)} of {len(kept)}" if kept else ""})
         return framed(("from", "to", "first", "equal", "kept"), rows)
 
@@ -227,9 +243,10 @@ class PhaseDiagram(Result):
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[Sentence]:
-        name, nobody = self.parameter, "no gating"
+        name = self.parameter
+        none = "no gating" + " whose time is known" * bool(self.unknown)
         places = ", ".join(
-            f"from {c.below or nobody} to {c.above or nobody} at {name} = {c.value:.4f}"
+            f"from {c.below or none} to {c.above or none} at {name} = {c.value:.4f}"
             for c in self.crossovers
         )
         text = "Without training anything, the gating that learns first is predicted to change "

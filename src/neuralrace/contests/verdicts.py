@@ -114,7 +114,7 @@ class Check:
             return Kept.UNKNOWN
         if share < KEPT:
             return Kept.NOT_KEPT
-        if self.reference is None or entrant.is_unknown:
+        if self.reference is None or self.reference.is_unknown or entrant.is_unknown:
             return Kept.UNKNOWN
         behind = self._behind(entrant)
         if behind * OUTRUN < 1:
@@ -148,9 +148,9 @@ class Check:
                     return f"not checked: {self.unchecked.get(name, 'its share is not known')}"
                 if is_deep(entrant):
                     return f"kept share {share:.2f}, {LAYERS}"
-                if self.reference is None:
-                    return f"kept share {share:.2f}, not compared with the aligned gates"
-                return "kept; when it learns is not known"
+                if entrant.is_unknown:
+                    return "kept; when it learns is not known"
+                return f"kept share {share:.2f}, not compared with the aligned gates"
         assert_never(verdict)
 
     def describe(self, name: str) -> str:
@@ -272,6 +272,11 @@ class Check:
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> str:
         """What to expect if the winner is not kept, according to the aligned gates."""
         time = f"t = {reference.time:.4g}"
+        if reference.is_unknown:
+            return (
+                "When the gates that it aligns to reach the criterion is not known: "
+                f"{reference.unknown}."
+            )
         if not np.isfinite(reference.time):
             either = "" if alone else " either"
             return f"The gates that it aligns to do not reach the criterion{either}."

@@ -1,8 +1,8 @@
 """Runs that survive being killed: what is needed to go on, written as the run goes.
 
-A folder holds `run.json`, which says whose checkpoints these are; `start`, what a compressed run
-begins from; and for every part of the run `record-k`, what was recorded in it, and `state-k`, where
-it ended. Every file is written whole or not at all and carries its own checksum.
+A folder holds `run.json`: the settings, and digests of weights and data, so that no other run goes
+on from here; functions are not compared. For every part of the run `record-k` is what was recorded
+in it, and `state-k` where it ended. Every file begins with a checksum of itself and `run.json`.
 """
 
 from __future__ import annotations
@@ -11,210 +11,131 @@ import hashlib
 import io
 import json
 import os
-import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from neuralrace.dynamics.fingerprint import UNKNOWN, fingerprint, is_key
-from neuralrace.dynamics.setup import Problem
-from neuralrace.dynamics.systems import View
+from neuralrace.dynamics.functions import described
 from neuralrace.errors import NeuralRaceError, listed, warn_user
+from neuralrace.gdln import Network
+from neuralrace.trajectory.files import network_described, write_whole
 from neuralrace.trajectory.provenance import versions
-
-DIGEST = 64
-"""Bytes of the checksum that every file begins with."""
-
-KEPT = 2
-"""States that are kept: should the last be damaged, the one before it serves."""
 
 
 @final
 class Checkpoints:
-    """The checkpoints of one run in one folder; see the module's text for what is in it."""
+    """The checkpoints of one run in one folder; `run` has what decides its numbers."""
 
-    def __init__(self, folder: str | os.PathLike[str], run: dict[str, object], every: int) -> None:
-        self.folder, self.every = _made(folder), every
-        self._check_run(run)
-        self._mark = (self.folder / "run.json").read_bytes()  # part of every file's checksum
-
-    def _check_run(self, run: dict[str, object]) -> None:
-        """Refuse the checkpoints of another run; mark a new folder as this run's."""
+    def __init__(self, folder: str | os.PathLike[str], every: int, **run: object) -> None:
+        try:
+            self.folder, self.every = Path(folder), every
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for path in self.folder.glob(".*.part"):
+                path.unlink()
+        except (TypeError, OSError) as error:
+            raise NeuralRaceError(
+                "checkpoint must be a folder that can be written",
+                got=f"{folder!r}: {error}",
+                wanted="the path of a folder, which is made if it is missing",
+                fix="for example checkpoint='runs/first'",
+            ) from error
+        here = {"versions": versions(), "device": jax.devices()[0].device_kind, "every": every}
+        self._mark = json.dumps({name: _told(run[name]) for name in run} | here, indent=1).encode()
         path = self.folder / "run.json"
-        files = list(self.folder.iterdir())
-        if not path.exists():
-            if any(path.name.startswith(("start", "state-", "record-")) for path in files):
-                raise self._refused("checkpoints without the run.json that says whose they are")
-            unread = [name for name, value in run.items() if value == UNKNOWN]
-            if unread:
-                _warn(
-                    f"{listed(unread)} cannot be read completely (a lock, a file, a generator?). "
-                    "The run cannot be continued from this folder, because no later call can show "
-                    "that it is the same"
-                )
-            _write(path, json.dumps(run, indent=1, ensure_ascii=False).encode())
-            return
-        try:
-            theirs = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise self._refused("a run.json that cannot be read") from error
-        ours = json.loads(json.dumps(run))
-        names = {*ours, *theirs}
-        differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
-        if differ:
-            raise self._refused(f"those of a run that differs in {listed(differ)}")
-        unread = sorted(name for name in names if ours.get(name) == UNKNOWN)
-        if unread:
-            raise self._refused(f"those of a run of which {listed(unread)} is unknown")
+        if not path.exists() and not any(self.folder.glob("record-*")):
+            write_whole(path, self._mark)
+        elif not path.exists() or path.read_bytes() != self._mark:
+            raise NeuralRaceError(
+                f"the checkpoints in {str(self.folder)!r} are not of this run",
+                got=f"those of a run that differs in {listed(_differences(path, self._mark))}",
+                wanted="checkpoints of the same network, weights, data and settings, or none",
+                fix="choose another folder, or delete this one to begin anew",
+            )
 
-    def _refused(self, got: str) -> NeuralRaceError:
-        return NeuralRaceError(
-            f"the checkpoints in {str(self.folder)!r} are not of this run",
-            got=got,
-            wanted="checkpoints of the same network, weights, data and settings, or none",
-            fix="choose another folder, or delete this one to begin anew",
-        )
+    def load(self, state: PyTree, record: PyTree) -> tuple[PyTree, list[PyTree]]:
+        """The last good state, and the records up to it; the start if there is none.
 
-    def begin(self, problem: Problem) -> Problem:
-        """The problem as the run began with it: a restart uses the same bits of a compression."""
-        if problem.compression == "none":
-            return problem
-        path = self.folder / "start"
-        system = problem.system
-        made = (problem.weights, system.data, system.view.lift)
-        if not path.exists():
-            _write(path, self._packed(made))
-        try:
-            weights, data, lift = jax.tree.map(jax.numpy.asarray, self._unpacked(path, made))
-        except _DamagedError as error:
-            raise self._refused(f"a compressed start that is damaged ({error})") from error
-        view = View(lift, system.view.data)
-        whole = eqx.tree_at(lambda s: (s.data, s.view), system, (data, view))
-        return replace(problem, system=whole, weights=weights)
-
-    def load(self, state: PyTree, shapes: tuple[PyTree, PyTree]) -> tuple[PyTree, list[PyTree]]:
-        """The last good state, and what was recorded up to it; the start if there is none."""
-        recorded: list[PyTree] = []
-        while (path := self.folder / f"record-{len(recorded):06d}").exists():
-            try:
-                recorded.append(self._unpacked(path, shapes[1], rows=True))
-            except _DamagedError as error:
-                _warn(f"{path.name} is damaged ({error})")
-                break
-        found = (re.fullmatch(r"state-(\d+)", path.name) for path in self.folder.iterdir())
-        states = sorted((int(name[1]) for name in found if name), reverse=True)
-        for part in states:
-            name = f"state-{part:06d}"
-            if part >= len(recorded):
-                continue
-            try:
-                loaded = self._unpacked(self.folder / name, shapes[0])
-            except _DamagedError as error:
-                _warn(f"{name} is damaged ({error})")
-                continue
-            if part != states[0]:
-                _warn(f"going on from the last good one, {name}")
-            return jax.tree.map(jax.numpy.asarray, loaded), recorded[: part + 1]
-        if states:
-            _warn("no good one is left, beginning anew")
+        `record` is one of the shape of the records, of any number of rows.
+        """
+        records: list[PyTree] = []
+        while (found := self._read(f"record-{len(records):06d}", record, rows=True)) is not None:
+            records.append(found)
+        for part in range(len(records) - 1, -1, -1):
+            if (loaded := self._read(f"state-{part:06d}", state)) is not None:
+                return loaded, records[: part + 1]
         return state, []
 
-    def save(self, part: int, state: PyTree, recorded: PyTree) -> None:
-        """Write what this part recorded, then where it ended; older states go."""
-        _write(self.folder / f"record-{part:06d}", self._packed(recorded))
-        _write(self.folder / f"state-{part:06d}", self._packed(state))
-        (self.folder / f"state-{part - KEPT:06d}").unlink(missing_ok=True)
+    def save(self, part: int, state: PyTree, records: PyTree) -> None:
+        """Write what this part recorded, then where it ended; only the last two states stay."""
+        self._write(f"record-{part:06d}", records)
+        self._write(f"state-{part:06d}", state)
+        (self.folder / f"state-{part - 2:06d}").unlink(missing_ok=True)
 
-    def _packed(self, tree: PyTree) -> bytes:
-        """The arrays of a pytree as bytes, the checksum first."""
-        buffer = io.BytesIO()
-        np.savez(buffer, *(np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)))
-        content = buffer.getvalue()
-        return _digest([self._mark, content]).encode() + content
+    def _write(self, name: str, tree: PyTree) -> None:
+        file = io.BytesIO()
+        np.save(file, len(jax.tree.leaves(tree)[0]) if name.startswith("record") else 0)
+        eqx.tree_serialise_leaves(file, jax.tree.map(_plain, tree))
+        write_whole(self.folder / name, self._checksum(file.getvalue()) + file.getvalue())
 
-    def _unpacked(self, path: Path, like: PyTree, rows: bool = False) -> PyTree:
-        """The arrays of a file in the shape of `like`, bit for bit as they were written.
+    def _read(self, name: str, like: PyTree, rows: bool = False) -> PyTree | None:
+        """The arrays of a file, bit for bit; None where it is missing, or damaged (a warning)."""
+        if not (self.folder / name).exists():
+            return None
+        content = (self.folder / name).read_bytes()
+        if content[:32] != self._checksum(content[32:]):
+            warn_user(f"checkpoint: {name} is damaged; the run goes on from before it")
+            return None
+        file = io.BytesIO(content[32:])
+        count = int(np.load(file))
+        shape = lambda leaf: (count, *leaf.shape[1:]) if rows else leaf.shape
+        plain = jax.tree.map(lambda leaf: jax.eval_shape(_plain, leaf), like)
+        plain = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(shape(leaf), leaf.dtype), plain)
+        arrays = eqx.tree_deserialise_leaves(file, plain)
+        return jax.tree.map(_like, arrays, like)
 
-        With `rows` they may have another length than `like` has.
-        """
-        content = path.read_bytes()
-        if _digest([self._mark, content[DIGEST:]]).encode() != content[:DIGEST]:
-            raise _DamagedError("its checksum is wrong")
-        leaves, structure = jax.tree.flatten(like)
-        with np.load(io.BytesIO(content[DIGEST:])) as file:
-            arrays = [file[name] for name in file]
-        skip = 1 if rows else 0
-        plain = [_plain(leaf) for leaf in leaves]
-        if [a.shape[skip:] for a in arrays] != [leaf.shape[skip:] for leaf in plain]:
-            raise _DamagedError("its arrays have other shapes")
-        typed = [a.view(leaf.dtype) for a, leaf in zip(arrays, plain, strict=True)]
-        typed = [
-            jax.random.wrap_key_data(a, impl=jax.random.key_impl(leaf)) if is_key(leaf) else a
-            for a, leaf in zip(typed, leaves, strict=True)
-        ]
-        return jax.tree.unflatten(structure, typed)
+    def _checksum(self, content: bytes) -> bytes:
+        return hashlib.sha256(self._mark + content).digest()
 
 
 def _plain(leaf: PyTree) -> PyTree:
     """An array that can be written: random keys as their numbers."""
-    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if is_key else leaf
 
 
-class _DamagedError(Exception):
-    """A file that is not what was written."""
+def _like(array: PyTree, leaf: PyTree) -> PyTree:
+    """An array that was read as what was written."""
+    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if is_key else array
 
 
-def _made(folder: PyTree) -> Path:
+def _told(value: object) -> Any:
+    """A setting as JSON: numbers and words as they are, arrays by a digest, functions by a word."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _told(each) for name, each in sorted(value.items())}
+    if isinstance(value, list | tuple):
+        return [_told(each) for each in value]
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        array = np.asarray(_plain(value))
+        return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).hexdigest()
+    if isinstance(value, Network):
+        return network_described(value)
+    if (update := getattr(value, "update", None)) is not None:
+        return described(update)
+    return "a function, which is not compared"
+
+
+def _differences(path: Path, mark: bytes) -> list[str]:
+    """In what the run of a folder differs from this one."""
     try:
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-    except (TypeError, OSError) as error:
-        raise NeuralRaceError(
-            "checkpoint must be a folder that can be written",
-            got=f"{folder!r}: {error}",
-            wanted="the path of a folder, which is made if it is missing",
-            fix="for example checkpoint='runs/first'",
-        ) from error
-    return path
-
-
-def _warn(message: str) -> None:
-    warn_user(f"checkpoint: {message}")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: beside it first, then moved into place."""
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
-
-
-# ---- whose checkpoints these are ---------------------------------------------------------------
-
-
-def describe(**run: object) -> dict[str, object]:
-    """All that decides the bits of a run, by name, so that a difference can be told.
-
-    Numbers and words are kept as they are, everything else as a digest of its content.
-    """
-    told: dict[str, object] = {
-        name: value if isinstance(value, str | int | float | None) else fingerprint(value)
-        for name, value in run.items()
-    }
-    return told | {"versions": versions(), "device": jax.devices()[0].device_kind}
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+        theirs, ours = json.loads(path.read_bytes()), json.loads(mark)
+        return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return ["run.json, which cannot be read"]

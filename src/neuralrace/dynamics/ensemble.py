@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike
 from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import checked_batch_size
-from neuralrace.dynamics.driver import Steps, take_steps
+from neuralrace.dynamics.driver import StepResult, take_steps
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, spread
-from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics.methods import Descent, Stepper
 from neuralrace.dynamics.program import Members
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import check_no_optimizer, positive_rate, recording_steps
@@ -54,7 +54,7 @@ def train_ensemble(
     kind: str = "gaussian",
     weights: WeightsLike | None = None,
     learning_rate: float | Sequence[float] | None = None,
-    optimizer: GradientTransformation | None = None,
+    optimizer: GradientTransformation | Stepper | None = None,
     steps: int,
     batch_size: int | None = None,
     loss: str | SampleLoss = "squared",
@@ -108,7 +108,7 @@ def train_ensemble(
     check_no_optimizer(learning_rate)
     rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
-    method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))
+    method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     grid = Grid.of(
         net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record, weights,
         loss=loss, evaluate=evaluate, batched=batch_size is not None,
@@ -123,14 +123,14 @@ def train_ensemble(
     described = {
         "network": net, "data": grid.digests, "key": grid.key, "seeds": grid.seeds,
         "scale": grid.scales, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
-        "batch_size": batch_size, "loss": grid.problem.system.measure,
-        "record": grid.problem.recorder.what, "dtype": str(grid.problem.dtype),
+        "batch_size": batch_size, "loss": grid.problem.settings["loss"],
+        "record": sorted(record or {}), "dtype": str(grid.problem.dtype),
         "evaluate": grid.problem.settings.get("evaluate"),
         **({} if grid.given is None else {"weights": grid.given}),
     }  # fmt: skip
     rated = isinstance(method, Descent)
 
-    def run_chunk(members: Chunk, stops: np.ndarray, until: Any, seen: Any) -> Steps:
+    def run_chunk(members: Chunk, stops: np.ndarray, until: Any, seen: Any) -> StepResult:
         folder = None if checkpoint is None else Path(checkpoint) / f"members-{members.low:06d}"
         told = described | {"until": until, "recording_steps": stops}
         if until is None and folder is not None:

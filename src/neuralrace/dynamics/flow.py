@@ -7,8 +7,8 @@ import itertools
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar, final
 
 import equinox as eqx
 import jax
@@ -31,8 +31,10 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, WeightsLike
 
 if TYPE_CHECKING:
-    from diffrax import AbstractProgressMeter
+    from diffrax import AbstractProgressMeter, AbstractSolver, AbstractStepSizeController
     from diffrax._custom_types import FloatScalarLike, RealScalarLike
+
+T = TypeVar("T")
 
 RTOL = {"float64": 1e-8, "float32": 1e-4}
 """Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
@@ -56,6 +58,8 @@ def flow(
     until_stationary: float | None = None,
     max_steps: int = 100_000,
     compress: bool | None = None,
+    solver: AbstractSolver | None = None,
+    stepsize_controller: AbstractStepSizeController | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -68,7 +72,9 @@ def flow(
     `until_loss` stops at the first step where the loss is at most this, `until_stationary` where
     ‖dW/dt‖ is at most this times ‖W‖ (the end of the trajectory is then the time of that step);
     `max_steps` bounds the work;
-    `compress` as in `train` (tolerances then hold for the compressed weights).
+    `compress` as in `train` (tolerances then hold for the compressed weights); `solver`, such as
+    `diffrax.Kvaerno5()`, and `stepsize_controller`, such as `diffrax.PIDController(…)`, which then
+    has the tolerances, in place of the usual ones.
 
     **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
 
@@ -94,6 +100,19 @@ def flow(
         compressing=compress,
     )
     method = make_flow(problem.weights.values(), rtol, atol, max_steps)
+    if stepsize_controller is not None and (rtol, atol) != (None, None):
+        raise NeuralRaceError(
+            "rtol and atol beside a stepsize_controller, which has its own",
+            got=f"rtol={rtol}, atol={atol}, stepsize_controller={stepsize_controller}",
+            wanted="one or the other",
+            fix="pass them to the controller: diffrax.PIDController(rtol=1e-8, atol=1e-10)",
+        )
+    kinds = ("AbstractAdaptiveStepSizeController", "StepTo")
+    method = replace(
+        method,
+        solver=_of_diffrax("solver", solver, "AbstractSolver"),
+        controller=_of_diffrax("stepsize_controller", stepsize_controller, *kinds),
+    )
     for name, limit in (("until_loss", until_loss), ("until_stationary", until_stationary)):
         if limit is not None:
             real_number(name, limit, fix=f"for example {name}=1e-6")
@@ -144,6 +163,21 @@ def make_flow(
     return Flow(rtol, atol, whole_number("max_steps", max_steps, fix="leave it out for 100 000"))
 
 
+def _of_diffrax(name: str, value: T | None, *kinds: str) -> T | None:
+    """An object of one of these classes of diffrax, or an error."""
+    import diffrax
+
+    if value is not None and not isinstance(value, tuple(getattr(diffrax, k) for k in kinds)):
+        raise NeuralRaceError(
+            f"{name} must be an object of diffrax",
+            got=f"{value!r:.80}",
+            wanted=f"one of {listed(kinds)}",
+            fix="solver=diffrax.Tsit5(), stepsize_controller=diffrax.PIDController(rtol=1e-8, "
+            "atol=1e-10) or diffrax.StepTo(times)",
+        )
+    return value
+
+
 def _tolerance(name: str, value: float) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf):
@@ -158,12 +192,12 @@ def _tolerance(name: str, value: float) -> float:
 
 def flow_settings(method: Flow) -> dict[str, str | float]:
     """What a trajectory says about the flow that made it."""
-    return {
-        "method": "gradient flow",
-        "clock": "flow",
-        "rtol": float(method.rtol),
-        "atol": float(method.atol),
-    }
+    told: dict[str, str | float] = {"method": "gradient flow", "clock": "flow"}
+    if method.solver is not None:
+        told["solver"] = type(method.solver).__name__
+    if method.controller is not None:
+        return told | {"stepsize_controller": repr(method.controller)}
+    return told | {"rtol": float(method.rtol), "atol": float(method.atol)}
 
 
 def smallest_rms(weights: Collection[ArrayLike]) -> float:
@@ -174,7 +208,7 @@ def smallest_rms(weights: Collection[ArrayLike]) -> float:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Flowed:
+class FlowResult:
     """What `solve_flow` returns: the times that were reached, and why it ended there.
 
     `why` is "end", "loss", "stationary" or "failed"; `steps` counts those of the solver.
@@ -196,8 +230,21 @@ def solve_flow(
     *,
     until_loss: float | None = None,
     until_stationary: float | None = None,
-) -> Flowed:
-    """The gradient flow of a system, seen at `times`, until the end or one of the limits."""
+) -> FlowResult:
+    """The gradient flow of a system, seen at `times`, until the end or one of the limits.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Flow, System, solve_flow
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> done = solve_flow(Line(), jnp.array([1.0]), Flow(1e-6, 1e-8), np.array([0.0, 1.0]))
+    >>> done.loss.round(4), done.why  # L = ½ e^(−2t)
+    (array([0.5   , 0.0677]), 'end')
+
+    ```
+    """
     import diffrax
 
     stops = (until_loss is not None, until_stationary is not None)
@@ -224,7 +271,7 @@ def solve_flow(
         shown_times = np.append(shown_times, reached)
         loss, values = jax.tree.map(lambda a, b: np.concatenate([a, b]), (loss, values), one)
     final = jax.tree.map(np.asarray, final)
-    return Flowed(shown_times, loss, values, final, why, int(solution.stats["num_steps"]))
+    return FlowResult(shown_times, loss, values, final, why, int(solution.stats["num_steps"]))
 
 
 def solve_flows(
@@ -242,7 +289,7 @@ def solve_flows(
     return loss, values, final, fine
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@eqx.filter_jit
 def _compiled_many(
     axes: PyTree, system: System, states: State, method: Flow, times: Array
 ) -> PyTree:
@@ -299,10 +346,13 @@ def _solved(
         speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
         return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size)
 
+    controller = method.controller or diffrax.PIDController(
+        rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(state_of(errors))
+    )
     events = [event for event, asked in zip((low_loss, stationary), stops, strict=True) if asked]
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(velocity),
-        diffrax.Dopri8(),
+        method.solver or diffrax.Dopri8(),
         t0=jnp.zeros((), times.dtype),
         t1=times[-1],
         dt0=None,
@@ -313,9 +363,7 @@ def _solved(
                 diffrax.SubSaveAt(t1=True),
             ]
         ),
-        stepsize_controller=diffrax.PIDController(
-            rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(state_of(errors))
-        ),
+        stepsize_controller=controller,
         event=diffrax.Event(events) if events else None,
         max_steps=method.max_steps,
         throw=False,

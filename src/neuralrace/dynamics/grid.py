@@ -93,13 +93,6 @@ class Grid:
             else {edge: stack[0] for edge, stack in begin.items()}
         )
         posed = [pose(net, sample, each, record=record, **options) for each in given]
-        if posed[0].streamed:
-            raise NeuralRaceError(
-                "an ensemble needs its data in memory",
-                got="data that is memory-mapped, or larger than is kept on the device",
-                wanted="arrays in memory",
-                fix="train the members one by one with nr.train, or use fewer samples",
-            )
         datasets = [problem.system.data for problem in posed]
         _check_one_shape(datasets)
         spelled = [

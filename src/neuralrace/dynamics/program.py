@@ -1,9 +1,12 @@
-"""The compiled program of a run: from any stop to any other, recording on the way."""
+"""The compiled program of a run: from any stop to any other, recording on the way.
+
+Its inner loops have a known length, a `stretch`; between stretches it sees whether the run is over.
+"""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import jax
@@ -18,6 +21,15 @@ from neuralrace.dynamics.until import Until
 
 BUFFER = 2**26
 """Bytes of records that one call may keep on the device."""
+
+STRETCH = 128
+"""The most steps between two looks at whether the run is over, which cost a GPU microseconds."""
+
+TRIAL = 5e8
+"""Multiplications in the first call of a long run, by which it is timed: about a tenth of a second.
+
+A run with less than ten times as many is one call.
+"""
 
 
 @final
@@ -46,17 +58,18 @@ class Carry:
     ended: Array
 
     @property
-    def done(self) -> bool:
-        """Whether the run is over: it has ended early, or a single run has diverged."""
-        return bool(self.ended) or (np.ndim(self.first_bad) == 0 and int(self.first_bad) >= 0)
+    def over(self) -> Array:
+        """Whether the run has ended early: at its `until`, or a single one has diverged."""
+        return self.ended | (self.first_bad >= 0) if self.first_bad.ndim == 0 else self.ended
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is fixed in a program: the size of its buffer and the kind of loop."""
+    """What is fixed in a program: the rows of its buffer, the kind of loop, and its stretches."""
 
     rows: int
     each_step: bool
+    stretch: int
     members: Members | None
 
 
@@ -74,56 +87,45 @@ class Program:
         members: Members | None,
         moments: PyTree,
     ) -> None:
-        self.system, self.method, self.batches, self.members = system, method, batches, members
-        self.gaps = jnp.asarray(np.append(np.diff(stops), 0))
-        self.watched = jnp.asarray(np.isin(stops, asked))
-        self.moments, self.stops = moments, stops
-        self.until = jax.tree.map(jnp.asarray, until)
-        self.count = len(stops)
-        self.each_step = bool((np.diff(stops) <= 1).all()) and batches is None and until.never
-        self.rows = self.count
-        self.work = system.work(1 if members is None else members.count)
-
-    def start(self, state: State, first: int) -> Carry:
-        """The carry at the stop where a run begins."""
-        lead = () if self.members is None else (self.members.count,)
-        begin = self.method.begin
-        if self.members is not None:
-            begin = jax.vmap(lambda method, state: method.begin(state), (self.members.method, 0))
-            memory = begin(self.method, state)
+        self.members, gaps = members, np.diff(stops)
+        self.trial = TRIAL / system.work(1 if members is None else members.count)
+        most = int(np.clip(self.trial / 10, 1, STRETCH))
+        each_step = bool((gaps <= 1).all()) and batches is None
+        if each_step:
+            stretch = -(-len(stops) // -(-len(stops) // most))
         else:
-            memory = begin(state)
-        stop, step = jnp.asarray(first), jnp.asarray(int(self.stops[first]))
-        carry = Carry(state, memory, stop, step, jnp.full(lead, -1), jnp.zeros((), bool))
-        self.rows = self._rows(carry)
+            common = int(np.gcd.reduce(gaps))
+            stretch = next(n for n in range(min(most, common), 0, -1) if common % n == 0)
+        self.plan = _Plan(len(stops), each_step, stretch, members)
+        self.parts = (
+            system, method, batches, jnp.asarray(np.append(gaps, 0)),
+            jnp.asarray(np.isin(stops, asked)), moments, jax.tree.map(jnp.asarray, until),
+        )  # fmt: skip
+
+    def start(self, state: State, first: int, step: int) -> Carry:
+        """The carry at the stop, and the step, where a run begins."""
+        carry, record = _start(self.members, self.parts, state, first, step)
+        one = sum(leaf.nbytes for leaf in jax.tree.leaves(record))
+        rows = int(np.clip(BUFFER // max(one, 1), 1, self.plan.rows))
+        stretch = min(self.plan.stretch, rows) if self.plan.each_step else self.plan.stretch
+        self.plan = replace(self.plan, rows=rows, stretch=stretch)
         return carry
 
-    def shapes(self, carry: Carry) -> tuple[PyTree, PyTree]:
-        """The shapes of a carry and of the records of one stop."""
-        _, buffer = jax.eval_shape(self._call, carry, self.rows)
-        return carry, buffer
+    def ahead(self, stops: int) -> int:
+        """That many stops, or as many as one call takes well: whole stretches that fit."""
+        whole = self.plan.stretch if self.plan.each_step else 1
+        return min(max(stops // whole, 1) * whole, self.plan.rows)
+
+    def records(self, carry: Carry) -> PyTree:
+        """The shapes of the records of a call."""
+        return jax.eval_shape(functools.partial(_go, self.plan, self.parts), 0, carry)[1]
 
     def run(self, carry: Carry, end: int) -> tuple[Carry, PyTree]:
         """Go on from where the carry is until before stop `end`; the records on the way."""
         first = int(carry.stop)
-        carry, buffer = self._call(carry, end)
+        carry, buffer = _go(self.plan, self.parts, end, carry)
         taken = int(carry.stop) - first
-        return carry, jax.tree.map(lambda rows: np.asarray(rows[:taken]), buffer)
-
-    def _call(self, carry: Carry, end: int | Array) -> tuple[Carry, PyTree]:
-        plan = _Plan(
-            self.rows,
-            self.each_step,
-            self.members,
-        )
-        given = (self.system, self.method, self.batches, self.gaps, self.watched, self.moments)
-        return _go(plan, *given, self.until, end, carry)
-
-    def _rows(self, carry: Carry) -> int:
-        record = _record.eval_shape(self.members, self.system, self.moments, carry.state)
-        leaves = jax.tree.leaves(record)
-        one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-        return int(max(1, min(self.count, BUFFER // max(one, 1))))
+        return carry, jax.tree.map(lambda rows: np.asarray(rows)[:taken], buffer)
 
 
 def _now(system: System, moments: PyTree, stop: int | Array) -> System:
@@ -143,96 +145,99 @@ def _observed(members: Members | None, system: System, state: State) -> PyTree:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _record(members: Members | None, system: System, moments: PyTree, state: State) -> PyTree:
-    """What is recorded at the first stop."""
-    return _observed(members, _now(system, moments, 0), state)
+def _start(
+    members: Members | None, parts: PyTree, state: State, first: int | Array, step: int | Array
+) -> tuple[Carry, PyTree]:
+    """The carry at a stop, and what is recorded there."""
+    system, method, moments = parts[0], parts[1], parts[5]
+    begin = lambda method, state: method.begin(state)
+    lead = ()
+    if members is not None:
+        begin, lead = jax.vmap(begin, (members.method, 0)), (members.count,)
+    stop, bad = jnp.asarray(first), jnp.full(lead, -1)
+    carry = Carry(state, begin(method, state), stop, jnp.asarray(step), bad, jnp.zeros((), bool))
+    return carry, _observed(members, _now(system, moments, first), state)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _go(
-    plan: _Plan,
-    system: System,
-    method: Stepper,
-    batches: Batches | None,
-    gaps: Array,
-    watched: Array,
-    moments: PyTree,
-    until: Until,
-    end: int | Array,
-    carry: Carry,
-) -> tuple[Carry, PyTree]:
+def _go(plan: _Plan, parts: PyTree, end: int | Array, carry: Carry) -> tuple[Carry, PyTree]:
     """From stop to stop: record, then take the steps to the next. Notes the first bad loss."""
+    system, method, batches, gaps, watched, moments, until = parts
     members = plan.members
     axes = None if members is None else members.system
     dtype = jnp.result_type(*jax.tree.leaves(carry.state))
     first = carry.stop
-
-    def one_step(system: Any, method: Any, state: Any, memory: Any, batch: Any, going: Any) -> Any:
-        return method.step(system, state, memory, batch, going)
+    order_of, batch_of = _drawing(batches, members, dtype)
 
     def observe(system: Any, state: Any) -> Any:
         return system.observe(state)
 
+    def one_step(system: Any, method: Any, state: Any, memory: Any, batch: Any) -> Any:
+        return method.step(system, state, memory, batch)
+
     if members is not None:
-        batched = None if batches is None else 0
-        one_step = jax.vmap(one_step, in_axes=(axes, members.method, 0, 0, batched, None))
-        observe = jax.vmap(observe, in_axes=(axes, 0))
-    order_of, batch_of = _drawing(batches, members, dtype)
+        observe = jax.vmap(observe, (axes, 0))
+        one_step = jax.vmap(one_step, (axes, members.method, 0, 0, None if batches is None else 0))
 
-    def moved(
-        now: Any, state: Any, memory: Any, step: Any, bad: Any, batch: Any, going: Any
-    ) -> Any:
-        loss, state, memory = one_step(now, method, state, memory, batch, going)
-        bad = jnp.where(jnp.isfinite(loss) | (bad >= 0), bad, step)
-        return state, memory, bad, loss
+    def ends(now: Any, carry: Carry, loss: Any) -> Any:
+        return watched[carry.stop] & until.reached(now, carry.state, loss, axes)
 
-    def stop_by_step(carry: Carry) -> tuple[Carry, Any]:
-        """One step at every stop: the loss comes with the gradient; the last stands still."""
-        gap, now = gaps[carry.stop], _now(system, moments, carry.stop)
+    def noted(bad: Any, loss: Any, step: Any) -> Any:
+        return jnp.where(jnp.isfinite(loss) | (bad >= 0), bad, step)
+
+    def stop_by_step(carry: Carry, _: None) -> tuple[Carry, Any]:
+        """A stop at every step: the loss comes with the gradient. Behind the end nothing moves."""
+        now = _now(system, moments, carry.stop)
         values = observe(now, carry.state)
-        state, memory, bad, loss = moved(
-            now, carry.state, carry.memory, carry.step, carry.first_bad, None, gap.astype(dtype)
-        )
-        after = Carry(state, memory, carry.stop + 1, carry.step + gap, bad, carry.ended)
+        loss, state, memory = one_step(now, method, carry.state, carry.memory, None)
+        active = (carry.stop < end) & ~carry.over
+        ended = carry.ended | (active & ends(now, carry, loss))
+        moves = active & ~ended & (gaps[carry.stop] > 0)
+        choose = lambda new, old: jnp.where(moves, new, old)
+        state, memory = jax.tree.map(choose, (state, memory), (carry.state, carry.memory))
+        bad = jnp.where(active, noted(carry.first_bad, loss, carry.step), carry.first_bad)
+        after = Carry(state, memory, carry.stop + active, carry.step + moves, bad, ended)
         return after, (loss, values)
 
     def stop_by_gap(carry: Carry, order: Any) -> tuple[Carry, Any, Any]:
+        """A stop, and the steps to the next in stretches of equal length."""
         now = _now(system, moments, carry.stop)
         loss, values = _observed(members, now, carry.state)
-        fine = jnp.isfinite(loss) | (carry.first_bad >= 0)
-        bad = jnp.where(fine, carry.first_bad, carry.step)
-        ended = watched[carry.stop] & until.reached(now, carry.state, loss, axes)
+        ended = ends(now, carry, loss)
 
         def step(_: Any, inner: Any) -> Any:
             state, memory, at, bad, order = inner
             batch, order = batch_of(order, at)
-            state, memory, bad, _ = moved(now, state, memory, at, bad, batch, None)
-            return state, memory, at + 1, bad, order
+            loss, state, memory = one_step(now, method, state, memory, batch)
+            return state, memory, at + 1, noted(bad, loss, at), order
 
-        count = jnp.where(ended, 0, gaps[carry.stop])
+        def stretch(_: Any, inner: Any) -> Any:
+            return jax.lax.fori_loop(0, plan.stretch, step, inner)
+
+        count = jnp.where(ended, 0, gaps[carry.stop] // plan.stretch)
+        bad = noted(carry.first_bad, loss, carry.step)
         inner = (carry.state, carry.memory, carry.step, bad, order)
-        state, memory, at, bad, order = jax.lax.fori_loop(0, count, step, inner)
+        state, memory, at, bad, order = jax.lax.fori_loop(0, count, stretch, inner)
         return Carry(state, memory, carry.stop + 1, at, bad, ended), order, (loss, values)
 
     def body(inner: Any) -> Any:
         carry, order, buffer = inner
         row = carry.stop - first
         if plan.each_step:
-            carry, record = stop_by_step(carry)
+            carry, record = jax.lax.scan(stop_by_step, carry, length=plan.stretch)
         else:
             carry, order, record = stop_by_gap(carry, order)
-        put = lambda rows, new: jax.lax.dynamic_update_index_in_dim(rows, new, row, 0)
+            record = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], record)
+        put = lambda rows, new: jax.lax.dynamic_update_slice_in_dim(rows, new, row, 0)
         return carry, order, jax.tree.map(put, buffer, record)
 
     def going(inner: Any) -> Any:
-        carry, _, _ = inner
-        single = carry.first_bad.ndim == 0
-        diverged = carry.first_bad >= 0 if single else jnp.zeros((), bool)
-        return (carry.stop < end) & ~carry.ended & ~diverged
+        return (inner[0].stop < end) & ~inner[0].over
 
     here = _now(system, moments, first)
     shapes = jax.eval_shape(functools.partial(_observed, members), here, carry.state)
-    buffer = jax.tree.map(lambda s: jnp.zeros((plan.rows, *s.shape), s.dtype), shapes)
+    rows = plan.rows + (plan.stretch if plan.each_step else 0)  # the last may reach behind the end
+    buffer = jax.tree.map(lambda s: jnp.zeros((rows, *s.shape), s.dtype), shapes)
     carry, _, buffer = jax.lax.while_loop(going, body, (carry, order_of(carry.step), buffer))
     return carry, buffer
 

@@ -11,7 +11,7 @@ import jax
 from jaxtyping import PyTree
 
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, share_right, squared
@@ -36,7 +36,7 @@ RESERVED = ("outputs", "weights", "activity", "loss", "time", "steps", "final")
 class Function:
     """A recording function, and whether it takes the data besides the weights."""
 
-    call: Known[RecordFunction]
+    call: ByCode[RecordFunction]
     takes_data: bool
 
 
@@ -68,9 +68,8 @@ class Recorder:
                 values[name] = function.call(*given)
             elif name == "weights":
                 values[name] = weights
-            elif data is None:
-                raise _without_samples([name])
             elif name == "outputs":
+                assert data is not None
                 values[name] = self.net(weights, data)
             else:
                 values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]
@@ -82,29 +81,17 @@ class Recorder:
                 values[name]["accuracy"] = share_right(outputs, other, dict(middles))
         return values
 
-    @property
-    def needs_samples(self) -> list[str]:
-        """What is recorded that needs all samples at once."""
-        return [
-            name
-            for name, function in self.what
-            if name in ("outputs", "activity") or (function is not None and function.takes_data)
-        ]
-
 
 def make_recorder(
     net: Network,
     record: Record | None,
     weights: Weights,
-    data: Dataset | None,
+    data: Dataset,
     evaluations: Mapping[str, Dataset] | None = None,
     classes: Mapping[str, Middles | None] | None = None,
     measure: SampleLoss = squared,
 ) -> Recorder:
-    """Check a record and try it once, without computing anything.
-
-    Without `data`, which is then read from disk, what needs all samples at once is refused.
-    """
+    """Check a record and try it once, without computing anything."""
     if record is not None:
         check_kind("record", record, Mapping, "for example record={'weights': True}")
     evaluations, classes = evaluations or {}, classes or {}
@@ -113,7 +100,7 @@ def make_recorder(
     for name, value in (record or {}).items():
         if callable(value):
             check_record_name(name, {}, "a recording function")
-            what.append((name, Function(Known(value), _takes_data(value))))
+            what.append((name, Function(ByCode(value), _takes_data(value))))
         elif name not in built_in:
             raise NeuralRaceError(
                 f"cannot record {name!r}",
@@ -127,8 +114,6 @@ def make_recorder(
         check_record_name(name, record or {}, "an evaluation set")
     tested = tuple((name, classes[name]) for name in evaluations)
     recorder = Recorder(net, tuple(what), tested, measure)
-    if data is None and recorder.needs_samples:
-        raise _without_samples(recorder.needs_samples)
     names = [name for name, function in what if function is not None]
     if not names:
         return recorder
@@ -170,15 +155,6 @@ def _takes_data(function: RecordFunction) -> bool:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [p for p in parameters if p.kind in positional and p.default is p.empty]
     return len(needed) == 2
-
-
-def _without_samples(names: list[str]) -> NeuralRaceError:
-    return NeuralRaceError(
-        f"{names[0]!r} cannot be recorded of data that is read from disk",
-        got=f"record of {listed(names)}",
-        wanted="functions of the weights alone",
-        fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
-    )
 
 
 def _unrecordable(names: list[str], got: str) -> NeuralRaceError:

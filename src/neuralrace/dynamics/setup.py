@@ -24,7 +24,7 @@ from neuralrace.compression import (
     step_work,
 )
 from neuralrace.dataset import Dataset, check_data, matched
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
@@ -82,8 +82,7 @@ class StoppedError(NeuralRaceError):
 class Problem:
     """A network with checked weights and data: what to simulate, and how it was compressed.
 
-    `settings` says where its numbers come from, for the trajectory; `streamed` whether the samples
-    stay on the host and are sent to the device batch by batch.
+    `settings` says where its numbers come from, for the trajectory.
     """
 
     net: Network
@@ -93,7 +92,6 @@ class Problem:
     compression: str
     settings: dict[str, Any]
     sample_weight: np.ndarray | None
-    streamed: bool = False
 
     @property
     def dtype(self) -> np.dtype:
@@ -131,21 +129,19 @@ def pose(
     """
     measure = checked_loss(loss)
     check_data(data)
-    streamed = on_host(data) and batched
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
-    arrays, data = prepared(net, weights, given, measure, keep_on_host=streamed)
+    arrays, data = prepared(net, weights, given, measure)
     check_known("the initial weights", arrays)
     others, classes = _evaluations(net, arrays, data, evaluate, measure)
-    seen = None if streamed else data
-    kept = measure if measure in (squared, cross_entropy) else Known(measure)
-    recorder = make_recorder(net, record, arrays, seen, others, classes, kept)
-    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, seen), others)
+    kept = measure if measure is squared or measure is cross_entropy else ByCode(measure)
+    recorder = make_recorder(net, record, arrays, data, others, classes, kept)
+    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, data), others)
     told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()}
     if others:
         assert evaluate is not None
         told["evaluate"] = {name: evaluate[name].digest() for name in others}
     weight = None if given.sample_weight is None else np.asarray(given.sample_weight)
-    as_it_is = Problem(net, system, arrays, recorder, "none", told, weight, streamed)
+    as_it_is = Problem(net, system, arrays, recorder, "none", told, weight)
     _check_compressing(compressing, net, measure, batched)
     if compressing is False or batched or measure is not squared or not isinstance(net, GDLN):
         return as_it_is
@@ -157,7 +153,6 @@ def prepared(
     weights: WeightsLike,
     data: Dataset,
     measure: SampleLoss = squared,
-    keep_on_host: bool = False,
 ) -> tuple[Weights, Dataset]:
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
@@ -166,6 +161,7 @@ def prepared(
     arrays = checked_weights(net.arch, weights, net.shapes)
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())
+    _check_in_memory(data, dtype)
     arrays = {edge: w.astype(dtype) for edge, w in arrays.items()}
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
@@ -180,7 +176,7 @@ def prepared(
         check_sample_losses(measure, measure(outputs, targets), few.n_samples)
     for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
         logging.getLogger(__name__).warning("%s", line)
-    return arrays, data if keep_on_host else as_arrays(data, dtype)
+    return arrays, as_arrays(data, dtype)
 
 
 def as_arrays(data: Dataset, dtype: np.dtype) -> Dataset:
@@ -191,41 +187,45 @@ def as_arrays(data: Dataset, dtype: np.dtype) -> Dataset:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), data)
 
 
-ON_DEVICE = 2**30
-"""Bytes of samples up to which all of them are kept on the device."""
-
-
-def on_host(data: Dataset) -> bool:
-    """Whether samples should stay on the host: memory-mapped ones, and more than fit."""
-    leaves = [*data.x.values(), *data.y.values(), *data.gates.values()]
-    mapped = [file for leaf in leaves if (file := _file_of(leaf)) is not None]
-    for file in mapped:
-        _check_whole(file)
-    return bool(mapped) or sum(a.nbytes for a in leaves) > ON_DEVICE
-
-
-def _file_of(array: object) -> np.memmap | None:
-    """The memory-mapped file that an array is a view of, if it is."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap) and not isinstance(array.base, np.memmap):
-            return array
-        array = array.base
-    return None
-
-
-def _check_whole(mapped: np.memmap) -> None:
-    """Raise where a file has become shorter than what is mapped of it: reading it would crash."""
-    if mapped.filename is None:
-        return
-    path, wanted = str(mapped.filename), int(mapped.offset) + mapped.nbytes
-    size = os.path.getsize(path) if os.path.exists(path) else 0
-    if size < wanted:
+def _check_in_memory(data: Dataset, dtype: np.dtype) -> None:
+    """Raise where data are memory-mapped, or too large for the memory of the device."""
+    fix = (
+        "pass fewer samples (data.take), nr.compress a gated linear network first, or train in "
+        "PyTorch and read the run with nr.TorchRecorder"
+    )
+    fields = {"x": data.x, "y": data.y, "gates": data.gates}
+    named = {f"{f}[{name!r}]": a for f, arrays in fields.items() for name, a in arrays.items()}
+    for name, array in named.items():
+        if _is_mapped(array):
+            raise NeuralRaceError(
+                f"{name} is memory-mapped, and a simulation needs its data in memory",
+                got=f"numpy.memmap of shape {np.shape(array)}",
+                wanted="arrays in memory",
+                fix=f"np.array(…) copies an array into memory; if it does not fit, {fix}",
+            )
+    size = sum(np.size(array) for array in named.values()) * np.dtype(dtype).itemsize
+    if size > device_memory():
+        largest = max(named, key=lambda name: np.size(named[name]))
         raise NeuralRaceError(
-            f"the data file {path!r} is shorter than it should be",
-            got=f"{size} bytes",
-            wanted=f"{wanted} bytes for shape {mapped.shape} of {mapped.dtype}",
-            fix="write the file again; something has cut or removed it since it was opened",
+            f"the data do not fit into the memory of the device; the largest array is {largest}",
+            got=f"{size / 2**30:.3g} GiB in {np.dtype(dtype)}",
+            wanted=f"at most {device_memory() / 2**30:.3g} GiB",
+            fix=fix,
         )
+
+
+def _is_mapped(array: object) -> bool:
+    """Whether an array is a memory-mapped file or a view of one."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+def device_memory() -> int:
+    """The bytes of memory of the device that simulations run on."""
+    stats = jax.devices()[0].memory_stats() or {}
+    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return stats.get("bytes_limit", here)
 
 
 def _evaluations(

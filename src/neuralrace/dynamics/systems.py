@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.record import Recorder
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
@@ -29,19 +30,46 @@ State: TypeAlias = PyTree
 class System(eqx.Module):
     """Something that learns: L(state), −∂L/∂state, and what to record of a state.
 
-    A pytree whose leaves are arrays, so that one compiled program serves all systems that differ
-    in numbers alone.
+    Write `loss`; everything else has a default. A system is a pytree whose leaves are arrays, so
+    that one compiled program serves all systems that differ in numbers alone. `take_steps` lets it
+    learn step by step, `solve_flow` by gradient flow.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Descent, Flow, System, solve_flow, take_steps
+    >>> class Product(System):  # L = ½ (target − a b)²
+    ...     target: float
+    ...     def loss(self, state):
+    ...         return 0.5 * (self.target - state["a"] * state["b"]) ** 2
+    >>> start = {"a": jnp.array(0.1), "b": jnp.array(0.1)}
+    >>> steps = take_steps(Product(2.0), start, Descent(0.1), np.arange(0, 201, 100))
+    >>> flow = solve_flow(Product(2.0), start, Flow(1e-6, 1e-8), np.array([0.0, 10.0, 20.0]))
+    >>> steps.loss.round(3), flow.loss.round(3)
+    (array([1.98, 0.  , 0.  ]), array([1.98, 0.  , 0.  ]))
+
+    ```
     """
 
     @abc.abstractmethod
     def loss(self, state: State) -> Float[Array, ""]:
         """The loss over all the data."""
 
-    @abc.abstractmethod
     def loss_and_step(
         self, state: State, rate: float | Array, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State]:
-        """The loss and −rate · ∂L/∂state, over all the data or over a batch of it."""
+        """The loss and −rate · ∂L/∂state, over all the data or over a batch of it.
+
+        Override it for a system that learns from batches, or has a faster gradient.
+        """
+        if batch is not None:
+            raise NeuralRaceError(
+                f"{type(self).__name__} does not learn from batches",
+                got="a batch of samples",
+                wanted="a system that overrides loss_and_step(state, rate, batch)",
+                fix="take all samples in every step",
+            )
+        loss, slope = jax.value_and_grad(self.loss)(state)
+        return loss, jax.tree.map(lambda leaf: jnp.asarray(-rate, leaf.dtype) * leaf, slope)
 
     def velocity(self, state: State) -> State:
         """−∂L/∂state: the direction of gradient flow."""
@@ -128,13 +156,9 @@ class NetworkSystem(System):
 
 
 def chosen(data: Dataset, batch: Batch) -> Dataset:
-    """The samples of a batch; their weights are made to sum to one."""
+    """The samples of a batch; their weights are made to sum to one (where all are zero, zero)."""
     rows = jax.tree.map(lambda leaf: leaf[batch.index], data)
-    return reweighted(rows, rows.sample_weight * batch.present)
-
-
-def reweighted(data: Dataset, weight: Array) -> Dataset:
-    """The dataset with these sample weights, normalised; all zero where they are all zero."""
+    weight = rows.sample_weight * batch.present
     total = jnp.sum(weight)
     weight = weight / jnp.where(total > 0, total, 1.0)
-    return eqx.tree_at(lambda d: d.sample_weight, data, weight, is_leaf=lambda v: v is None)
+    return eqx.tree_at(lambda d: d.sample_weight, rows, weight, is_leaf=lambda v: v is None)

@@ -12,10 +12,10 @@ import numpy as np
 from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size
-from neuralrace.dynamics.checkpoint import Checkpoints, describe
+from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.clock import Clock, clock_of
-from neuralrace.dynamics.driver import Steps, take_steps
-from neuralrace.dynamics.fingerprint import Known, described
+from neuralrace.dynamics.driver import StepResult, take_steps
+from neuralrace.dynamics.functions import described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
@@ -25,7 +25,6 @@ from neuralrace.dynamics.setup import (
     positive_rate,
     recording_steps,
 )
-from neuralrace.dynamics.streaming import stream_steps
 from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import Network
@@ -47,7 +46,7 @@ def train(
     data: Dataset,
     *,
     learning_rate: float | None = None,
-    optimizer: GradientTransformation | None = None,
+    optimizer: GradientTransformation | Stepper | None = None,
     steps: int,
     batch_size: int | None = None,
     key: Key | None = None,
@@ -69,11 +68,10 @@ def train(
     *before* the step.
 
     **What takes the steps:** either `learning_rate`, for gradient descent, or `optimizer`, any
-    optax `GradientTransformation`: `optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`,
-    schedules. With `batch_size` every step
-    sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
-    integer); the last batch of an epoch has the remaining samples. Within a batch, sample weights
-    are normalised. Memory-mapped data is read from disk batch by batch.
+    optax `GradientTransformation` (`optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`, schedules)
+    or a `dynamics.Stepper` of your own. With `batch_size` every step sees that many samples, drawn
+    without replacement in each epoch by `key` (a JAX key or an integer); the last batch of an epoch
+    has the remaining samples. Within a batch, sample weights are normalised.
 
     **What is made small:** `loss` is `"squared"`, `"cross_entropy"` (softmax at each output node;
     targets are one-hot rows or one column of class indices), or a function of outputs and targets
@@ -95,8 +93,8 @@ def train(
     same call goes on from it, to bit-identical results.
 
     **Returns:** a `Trajectory`. Its `time` is the sum of the learning rates (that of gradient
-    flow), with momentum μ the sum of rates / (1 − μ), which is approximate, and the number of
-    steps for other optimizers; `settings["clock"]` says which.
+    flow) for plain descent and `optax.sgd`, with momentum μ over (1 − μ), which is approximate, and
+    the number of steps for other optimizers; `settings["clock"]` says which.
 
     **Raises:** `StoppedError` when the loss stops being finite, with what was computed.
 
@@ -118,7 +116,7 @@ def train(
     """
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
-    method, clock = chosen_method(learning_rate, optimizer, net, int(stops[-1]))
+    method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
@@ -135,13 +133,11 @@ def train(
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
         network=net, weights=dict(weights), data=problem.settings["data"],
-        learning_rate=learning_rate, optimizer=optimizer, loss=problem.system.measure,
-        record=problem.recorder.what, evaluate=problem.settings.get("evaluate"),
+        learning_rate=learning_rate, optimizer=optimizer, loss=problem.settings["loss"],
+        record=sorted(record or {}), evaluate=problem.settings.get("evaluate"),
         batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
         recording_steps=stops, compression=problem.compression,
     )  # fmt: skip
-    if saved is not None:
-        problem = saved.begin(problem)
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
         done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
@@ -171,7 +167,7 @@ def _integrated(
     saved: Checkpoints | None,
     advance: Callable[[float], None],
     callback: Callback | None,
-) -> Steps:
+) -> StepResult:
     past = 0
 
     def seen(step: int, loss: float) -> None:
@@ -181,8 +177,7 @@ def _integrated(
         if callback is not None:
             callback(step, loss)
 
-    integrate = stream_steps if problem.streamed else take_steps
-    return integrate(
+    return take_steps(
         problem.system,
         problem.weights,
         method,
@@ -214,8 +209,7 @@ def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:
 
 def chosen_method(
     learning_rate: float | None,
-    optimizer: GradientTransformation | None,
-    net: Network,
+    optimizer: GradientTransformation | Stepper | None,
     steps: int,
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
@@ -228,13 +222,15 @@ def chosen_method(
         )
     if learning_rate is not None:
         rate = positive_rate(learning_rate)
-        return Descent(rate), Clock("flow", np.full(1, rate))
+        return Descent(rate), Clock(rate)
+    if isinstance(optimizer, Stepper):
+        return optimizer, Clock()
     known = checked_optimizer(optimizer)
-    return Optimized(Known(known)), clock_of(known, net.shapes, steps)
+    return Optimized(known), clock_of(known, steps)
 
 
 def method_settings(
-    clock: Clock, steps: int, optimizer: GradientTransformation | None
+    clock: Clock, steps: int, optimizer: GradientTransformation | Stepper | None
 ) -> dict[str, Any]:
     """What a trajectory says about the method that made it."""
     told: dict[str, Any] = {
@@ -245,7 +241,9 @@ def method_settings(
         "steps": steps,
     }
     told |= {"momentum": clock.momentum} if clock.momentum else {}
-    return told | ({} if optimizer is None else {"transformation": described(optimizer)})
+    if isinstance(optimizer, Stepper):
+        return told | {"optimizer": type(optimizer).__name__}
+    return told | ({} if optimizer is None else {"transformation": described(optimizer.update)})
 
 
 def _title(clock: Clock) -> str:
@@ -287,7 +285,6 @@ def checkpoints_of(
                 "checkpoint_every out",
             )
         return None
-    every = whole_number(
-        "checkpoint_every", 1000 if every is None else every, fix="leave it out for 1000"
-    )
-    return Checkpoints(folder, describe(checkpoint_every=every, **run), every)
+    every = 1000 if every is None else every
+    every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
+    return Checkpoints(folder, every, **run)

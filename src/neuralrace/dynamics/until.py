@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from neuralrace.checks import kind_of
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.systems import State, System
 from neuralrace.errors import NeuralRaceError
 
@@ -62,7 +62,7 @@ class Until:
 class _OfWeights:
     """A user's function of the weights as one of system and state."""
 
-    function: Known[Callable[[dict[str, Array]], object]]
+    function: ByCode[Callable[[dict[str, Array]], object]]
 
     def __call__(self, system: System, state: State) -> Bool[Array, ""] | bool:
         try:
@@ -99,7 +99,7 @@ def checked_until(until: UntilLike | None) -> Until:
     if until is None:
         return Until()
     if callable(until):
-        return Until(function=_OfWeights(Known(until)))
+        return Until(function=_OfWeights(ByCode(until)))
     value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
     if not np.isfinite(value):
         raise NeuralRaceError(

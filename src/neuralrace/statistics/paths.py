@@ -162,12 +162,23 @@ class PathStatistics:
         ```
         """
         error, _ = self._row_errors(self._parts(weights))
-        within = (self._reachable[node].T @ e for node, e in error.items())
+        within = (self.reachable[node].T @ e for node, e in error.items())
         return sum(float((e**2).sum()) for e in within) / 2
 
     @cached_property
-    def _reachable(self) -> dict[str, Matrix]:
-        """For every output, orthonormal columns that span what paths can give it on the rows."""
+    def reachable(self) -> dict[str, Matrix]:
+        """For every output, orthonormal columns that span what paths can give it on the rows.
+
+        The rows are those of `factor`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0, 0.0]]}, {"y": [[2.0]]})
+        >>> nr.path_statistics(nr.Architecture.chain(2, 3, 1), data).reachable["y"].shape[1]
+        1
+
+        ```
+        """
         seen = {v: [np.zeros((len(self.factor.row_class), 0))] for v in self.factor.y}
         for group in self.groups:
             on, gate = self.rows(group)

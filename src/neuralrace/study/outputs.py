@@ -27,7 +27,7 @@ class Output:
     when: str = ""
 
 
-NEVER = "the criterion is not reached within `contest.longest`"
+NEVER = "the criterion is never reached"
 SHORT = "the loss does not get there within the steps of training"
 SEE = "see `left_out`"
 NO_CHECK = "the check does not apply to these gates"
@@ -50,7 +50,8 @@ OUTPUTS = (
            "would keep", NO_CHECK, when="checked"),
     Output("kept_NAME", "contest", "the share of this gating's gates that a ReLU network would "
            "keep", NO_CHECK, when="checked"),
-    Output("winner", "contest", "the gating that reaches the criterion first, in theory", NEVER),
+    Output("winner", "contest", "the gating that reaches the criterion first, in theory",
+           "no gating is known to reach the criterion"),
     Output("crossovers", "phase_diagram", "how often the winner changes over the phase diagram",
            chief=True),
     Output("first_crossover", "phase_diagram", "the least value at which the winner changes",

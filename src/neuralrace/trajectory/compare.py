@@ -127,9 +127,12 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     rate = real_number("learning_rate", learning_rate, above=0, fix="learning_rate=0.1")
     mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
     s = real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
-    half = (1 + mu + rate * s) / 2
-    z = half + np.sqrt(half**2 - mu)
-    return float((1 - mu) * np.log(z) / (rate * s) - 1)
+    growth = rate * s
+    lost = 1 - mu - growth
+    root = np.sqrt(lost**2 + 4 * growth)
+    # z − 1 solves (z − 1)² + lost (z − 1) − growth = 0; neither form subtracts like from like
+    above_one = 2 * growth / (lost + root) if lost > 0 else (root - lost) / 2
+    return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
 def compare(
@@ -170,6 +173,8 @@ def compare(
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
+    if growth_rate is not None:
+        real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
     notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
@@ -276,7 +281,8 @@ def _about(run: Trajectory, growth_rate: float | None) -> str:
         unit = rate * (1 + mu) / (2 * (1 - mu) ** 2)
         return (
             f"{said}: with momentum {mu:g} at rate {rate:g}, small weights that should grow at "
-            f"rate s grow by about {100 * unit:.2g} · s % more slowly (growth_rate=s says how much)"
+            f"rate s grow by about {100 * unit:.4g} · s % more slowly, where that is small "
+            "(growth_rate=s says how much)"
         )
     slower = -momentum_error(rate, mu, growth_rate)
     return (

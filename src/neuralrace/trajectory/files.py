@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -43,7 +44,7 @@ def _to_file(run: Trajectory) -> xarray.Dataset:
     return table.assign({name: table[name].astype(np.float32) for name in narrow}).assign_attrs(
         format=FORMAT,
         settings=json.dumps(run.settings),
-        net=json.dumps(_described(run.net)),
+        net=json.dumps(network_described(run.net)),
         narrow=json.dumps(narrow),
     )
 
@@ -77,28 +78,30 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
             wanted="the path of a file",
             fix="name the file: folder / 'run.nc'",
         )
+    content: Any = table.to_netcdf(engine="h5netcdf")
+    write_whole(path, bytes(content) + (_signature(content) if signed else b""))
+    return path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: beside it first, then moved into place."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        file = draft.open("xb")
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write to the folder {str(path.parent)!r}",
-            got=error.strerror,
-            wanted="a folder that exists and is writable",
-            fix="make the folder or choose another; nothing is lost, call save again",
-        ) from error
-    try:
-        with file:
-            content: Any = table.to_netcdf(engine="h5netcdf")
+        with draft.open("xb") as file:
             file.write(content)
-            file.write(_signature(content) if signed else b"")
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return path
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write to the folder {str(path.parent)!r}",
+            got=f"{error.strerror or error}, writing {path.name!r} ({len(content)} bytes)",
+            wanted="a folder that exists, is writable and has room",
+            fix="make the folder, free some space or choose another; call again",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory:
@@ -180,7 +183,7 @@ def _verified(file: bytes) -> tuple[bytes, bool]:
     return content, True
 
 
-def _described(net: Network | None) -> dict[str, Any] | None:
+def network_described(net: Network | None) -> dict[str, Any] | None:
     """What JSON can hold of a network."""
     if net is None:
         return None

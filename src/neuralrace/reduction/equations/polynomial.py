@@ -107,16 +107,9 @@ def least_loss(block: Block) -> float:
     """
     if block.arch.path_count() > MAX_PATHS:
         return 0.0
-    stats, factor, found = block_statistics(block), block.factor, 0.0
-    for target, y in factor.y.items():
-        seen = [y[:, :0]]
-        for group in (g for g in stats.groups if g.target == target):
-            on, gate = stats.rows(group)
-            seen.append(np.zeros((len(y), factor.x[group.source].shape[1])))
-            seen[-1][on] = gate[:, None] * factor.x[group.source][on]
-        x = np.concatenate(seen, axis=1)
-        found += float(((y - x @ np.linalg.lstsq(x, y)[0]) ** 2).sum()) / 2
-    return found
+    reachable = block_statistics(block).reachable
+    left = (y - reachable[v] @ (reachable[v].T @ y) for v, y in block.factor.y.items())
+    return sum(float((rest**2).sum()) for rest in left) / 2
 
 
 def scalar_race(block: Block) -> ScalarRace:

@@ -13,11 +13,15 @@ import numpy as np
 
 from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
-from neuralrace.dynamics.driver import march, take_steps
-from neuralrace.dynamics.fingerprint import Known
-from neuralrace.dynamics.methods import Descent, Optimized
+from neuralrace.dynamics import (
+    Descent,
+    NetworkSystem,
+    Optimized,
+    System,
+    take_steps,
+    unrolled_steps,
+)
 from neuralrace.dynamics.setup import as_arrays
-from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
@@ -91,7 +95,7 @@ def refine(
 
         import optax
 
-        adam = Optimized(Known(optax.adam(rate, b1=0.9, b2=0.99)))
+        adam = Optimized(optax.adam(rate, b1=0.9, b2=0.99))
         done = take_steps(objective, gates, adam, np.arange(iterations + 1), seen=seen)
     least = int(np.argmin(done.loss))
     best = jax.tree.map(lambda leaf: leaf[least], done.values["gates"])
@@ -168,16 +172,12 @@ class _Objective(System):
                 o = self.net(w, data)
                 square = sum(((o[v] - target[v]) ** 2).sum(axis=1) for v in o)
                 miss = jnp.dot(data.probability, square)
-                return march(learner, w, Descent(rate), self.gap), miss
+                return unrolled_steps(learner, w, Descent(rate), self.gap), miss
 
             return jax.lax.scan(stop, start, wanted)[1].mean()
 
         each = jax.vmap(of_one_run)(self.start, self.member, self.rate, self.wanted)
         return each.mean() / self.scale
-
-    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
-        loss, slope = jax.value_and_grad(self.loss)(state)
-        return loss, jax.tree.map(lambda leaf: -rate * leaf, slope)
 
     def observe(self, state: Any) -> dict[str, Any]:
         return {"gates": state}

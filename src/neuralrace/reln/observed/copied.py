@@ -11,11 +11,8 @@ import numpy as np
 
 from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.methods import Descent
-from neuralrace.dynamics.record import Record
+from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
 from neuralrace.dynamics.setup import pose
-from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN

@@ -15,11 +15,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics import Descent, System, Until, take_steps
 from neuralrace.dynamics.setup import prepared
-from neuralrace.dynamics.systems import System
-from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress

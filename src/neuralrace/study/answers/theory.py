@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest, leads
+from neuralrace.contests import Contest, Entrant, leads
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
@@ -52,10 +52,10 @@ def contest(work: Work) -> Answer:
         shown = [_table(found), losses]
         return shown if check is None else [*shown, printed]
 
-    numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
+    numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
         reference, shares = check.reference, check.kept
-        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
+        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     return Answer(
         "contest",
@@ -66,6 +66,11 @@ def contest(work: Work) -> Answer:
         found,
         short=tuple(short),
     )
+
+
+def _known_time(entrant: Entrant) -> float:
+    """When a gating reaches the criterion: infinite if never, NaN where that is not known."""
+    return np.nan if entrant.is_unknown else float(entrant.time)
 
 
 def contest_places(found: Contest) -> dict[str, str]:

@@ -11,10 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from neuralrace.dynamics.driver import Steps, take_steps
-from neuralrace.dynamics.methods import Descent
-from neuralrace.dynamics.systems import State, System
-from neuralrace.dynamics.until import Until
+from neuralrace.dynamics import Descent, State, StepResult, System, Until, take_steps
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.elsewhere import Elsewhere
@@ -140,7 +137,7 @@ def descend(
         state = {name: jnp.asarray(values) for name, values in neurons.items()}
         if counting:
             state["on"] = jnp.zeros((len(neurons["w"]), len(crowd.x)))
-        done: Steps = take_steps(
+        done: StepResult = take_steps(
             crowd,
             state,
             Descent(jnp.asarray(rate)),

@@ -72,7 +72,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
     """All neurons together, from their start to the end."""
     even = np.linspace(0, steps, BEFORE + 1)
     grid = np.unique(np.append(even, np.geomspace(1, steps, BEFORE)).round().astype(int))
-    initial = float(0.5 * (crowd.p @ (crowd.y**2).sum(axis=1)))
+    initial = float(0.5 * np.asarray(crowd.p) @ (np.asarray(crowd.y) ** 2).sum(axis=1))
     part = descend(crowd, neurons, rate, grid[:1])
     begins = 0
     for share in BEGUN:  # from larger weights, the loss begins to fall before neurons have aligned

@@ -230,9 +230,10 @@ def test_followed_modes_make_up_the_matrices(seed):
 
 def test_a_mode_that_jumps_has_a_small_overlap():
     rng = np.random.default_rng(7)
-    a, b = orthogonal(rng, 5)[:, :2], orthogonal(rng, 5)[:, 2:4]
-    found = analysis.follow_modes([a @ a.T * 2, b @ b.T], modes=1)
-    assert abs(found.overlap[0, 0]) < 0.5 and found.overlap[1, 0] == 1
+    q = orthogonal(rng, 5)
+    a, b = q[:, :2], q[:, 2:4]
+    found = analysis.follow_modes([a @ np.diag([2, 1]) @ a.T, b @ np.diag([2, 1]) @ b.T], modes=1)
+    assert abs(found.overlap[0, 0]) < 1e-12 and found.overlap[1, 0] == 1
     single = analysis.singular_values(np.diag([1.0, 3.0]))
     np.testing.assert_allclose(single, [3, 1])
 

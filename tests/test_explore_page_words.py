@@ -10,7 +10,7 @@ import pytest
 
 from neuralrace.explorer.catalogue import default_state
 from neuralrace.explorer.trust import Trust
-from neuralrace.study.answers.answer import percent
+from neuralrace.text import percent
 from tests.browser_help import Page, link
 from tests.explorer_help import result, xor_state
 

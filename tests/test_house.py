@@ -47,6 +47,25 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(nr, "Architectures")
 
 
+# ---- thresholds ---------------------------------------------------------------------------------
+
+
+def test_every_tolerance_has_a_sentence_and_is_used():
+    body = ast.parse((SOURCE / "tolerances.py").read_text()).body
+    places = [i for i, node in enumerate(body) if isinstance(node, ast.Assign)]
+    names = [ast.unparse(body[i].targets[0]) for i in places]
+    said = [isinstance(body[i + 1], ast.Expr) for i in places]
+    imported = {
+        alias.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "neuralrace.tolerances"
+        for alias in node.names
+    }
+    assert names and all(said) and len(set(names)) == len(names)
+    assert set(names) == imported
+
+
 # ---- public names -------------------------------------------------------------------------------
 
 

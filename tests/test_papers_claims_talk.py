@@ -7,6 +7,7 @@ import pytest
 import xarray
 
 import neuralrace as nr
+import papers
 from papers import find
 from papers.claims import Tables, Verdict, ledger
 from papers.claims.talk import balance, depth, reads, saddles, speed

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.dynamics.systems import Batch
+from papers.nrr.bounded import Batch
 from papers.nrr.features import LAYERS, convolved, layer_shapes, read_features, residual_features
 from papers.nrr.image_routing import image_routing
 from papers.nrr.routing import _of_images

@@ -503,7 +503,7 @@ def test_one_rule_says_which_scale_is_too_large():
         nr.reln.types(data, **(OPTIONS | {"scale": 0.05}))
     with pytest.warns(UserWarning, match="squared weights grow by a factor of only"):
         nr.reln.aligned(data, width=64, scale=0.05)
-    found = nr.contest(data, scale=0.05, width=64)
+    found = nr.contest(data, scale=0.05, width=64, check=True)
     assert "too large for neurons to align before the loss falls: squared weights" in str(found)
 
 

@@ -20,6 +20,7 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
+from neuralrace.tolerances import DEPENDENT
 from neuralrace.types import Array, Weights, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
@@ -253,10 +254,6 @@ def _span(x: np.ndarray) -> np.ndarray | None:
     return None if rank == x.shape[1] else directions[:rank].T
 
 
-ROUNDING = 1e-13
-"""What counts as nothing, of the size of a weight matrix: rounding in float64, whatever the
-precision of the weights, since a weak direction may still grow."""
-
 SWEEPS = 8
 """Sweeps over the hidden nodes, beyond one for each, before one that still grows is kept whole."""
 
@@ -292,7 +289,7 @@ def _subspaces(arch: Architecture, weights: Mapping[str, np.ndarray], spans: Bas
                 if sweep >= sweeps and reached.shape[1] >= len(basis):
                     bases[v] = None
                 else:
-                    bases[v] = _grown(basis, reached, ROUNDING * float(np.linalg.norm(matrix)))
+                    bases[v] = _grown(basis, reached, DEPENDENT * float(np.linalg.norm(matrix)))
         grew = [v for v in arch.hidden if _dimension(bases[v], arch.sizes[v]) != before[v]]
         if not grew:
             break

@@ -1,10 +1,10 @@
-"""Results as plain text: tables with aligned columns, shares as per cent."""
+"""Results as plain text: tables with aligned columns, shares as per cent, lists and counts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["percent", "several", "table_lines"]
+__all__ = ["numbered", "percent", "several", "table_lines"]
 
 
 def table_lines(
@@ -38,8 +38,8 @@ def percent(value: float) -> str:
 
     ```python
     >>> from neuralrace.text import percent
-    >>> percent(0.1234), percent(0.00071), percent(1e-9)
-    ('12 %', '0.071 %', 'less than 0.0001 %')
+    >>> percent(0.1234), percent(0.00071), percent(1e-9), percent(0)
+    ('12 %', '0.071 %', 'less than 0.0001 %', '0 %')
 
     ```
     """
@@ -49,6 +49,11 @@ def percent(value: float) -> str:
     return f"{digits} %"
 
 
-def several(names: Sequence[str]) -> str:
+def several(names: Sequence[str], word: str = "and") -> str:
     """Names one after the other: a, b and c."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def numbered(count: int, what: str, one: str = "one") -> str:
+    """`one network`, `2 networks`; with `one="1"` as labels and tables say it."""
+    return f"{count} {what}s" if count != 1 else f"{one} {what}"

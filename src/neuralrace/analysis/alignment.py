@@ -12,10 +12,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
+from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, WeightsLike
-
-ORTHONORMAL = 1e-6
-"""The largest deviation of a basis from orthonormal columns that is accepted."""
 
 
 def alignment(
@@ -168,7 +166,7 @@ def _checked_basis(name: str, basis: ArrayLike, size: int) -> Float[np.ndarray, 
         )
     gram = b.T @ b
     off = float(np.abs(gram - np.diag(np.round(np.diag(gram)).clip(0, 1))).max())
-    if off > ORTHONORMAL:
+    if off > EQUAL:
         raise NeuralRaceError(
             f"the basis {name} is not orthonormal",
             got=f"columns off by {off:.2g}",

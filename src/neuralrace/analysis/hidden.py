@@ -17,9 +17,6 @@ from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
 from neuralrace.types import WeightsLike
 
-RUNS_AT_ONCE = 32
-"""The number of sets of weights processed at a time, to bound the memory."""
-
 
 def hidden(
     net: Network, weights: WeightsLike, data: Dataset, node: str
@@ -67,7 +64,7 @@ def over_runs(
 def _over_runs(
     measure: Callable[..., Any], net: Network, weights: Mapping[str, Any], data: Dataset
 ) -> jax.Array:
-    return jax.lax.map(lambda w: measure(net, w, data), weights, batch_size=RUNS_AT_ONCE)
+    return jax.lax.map(lambda w: measure(net, w, data), weights, batch_size=32)  # bounds the memory
 
 
 class _Hidden(str):

@@ -16,9 +16,6 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
-SAMPLES_AT_ONCE = 64
-"""The number of samples differentiated at a time, to bound the memory."""
-
 
 def tangent_kernel(
     net: Network, weights: WeightsLike, data: Dataset
@@ -150,4 +147,4 @@ def _sample_jacobians(net: Network, weights: Any, data: Dataset) -> Float[Array,
         by_edge = jax.jacrev(outputs)(weights, sample)
         return jnp.concatenate([d.reshape(len(d), -1) for d in by_edge.values()], axis=1)
 
-    return jax.lax.map(derivative, (data.x, data.y, data.gates), batch_size=SAMPLES_AT_ONCE)
+    return jax.lax.map(derivative, (data.x, data.y, data.gates), batch_size=64)  # bounds the memory

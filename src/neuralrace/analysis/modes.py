@@ -12,13 +12,8 @@ from jaxtyping import Float
 from neuralrace.analysis.checks import finite_array
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, WeightsLike
-
-TIE = 1e-6
-"""Singular values closer than this share of the largest count as equal.
-
-It is above the rounding of float32, and below the distance of different modes.
-"""
 
 
 @final
@@ -49,14 +44,14 @@ class Modes:
 
 @overload
 def singular_values(
-    weights: WeightsLike, modes: int | None = None, tie: float = TIE
+    weights: WeightsLike, modes: int | None = None, tie: float = EQUAL
 ) -> dict[str, np.ndarray]: ...
 @overload
 def singular_values(
-    weights: ArrayLike, modes: int | None = None, tie: float = TIE
+    weights: ArrayLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray: ...
 def singular_values(
-    weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = TIE
+    weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray | dict[str, np.ndarray]:
     """The singular values of weight matrices over time, mode by mode (NRR Fig. 4f).
 
@@ -85,7 +80,7 @@ def singular_values(
     return follow_modes(weights, modes, tie).values
 
 
-def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = TIE) -> Modes:
+def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUAL) -> Modes:
     """The singular triples (u, s, v) of a matrix over time, each tracked continuously.
 
     Modes are numbered by strength at the last time, where learning has separated them (an

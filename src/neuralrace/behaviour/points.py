@@ -12,24 +12,7 @@ from jaxtyping import Complex, Float
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import flat, jacobian, rounding, shaped, values, velocity
 from neuralrace.dataset import Dataset
-
-PRECISE = 1e-10
-"""The largest entry of the velocity at a stationary point."""
-
-NEWTON = 1e-3
-"""The largest step of Newton, relative to the weights or 1, that a point found may be away."""
-
-NEVER = 1e-6
-"""A choice with a lower probability counts as never taken: its values then hardly learn."""
-
-UNSEEN = 1e-10
-"""The same among the stimuli of one input: its associations with that choice then hardly learn."""
-
-SAME = 1e-6
-"""The distance of values below which two stationary points are one, or members of one family."""
-
-ALONG = 1e-2
-"""How far, relative to the weights or 1, one goes along neutral directions to see a family."""
+from neuralrace.tolerances import DEPENDENT, EQUAL, NEVER, NEWTON, STATIONARY, UNSEEN
 
 
 @final
@@ -106,7 +89,7 @@ def is_rest(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
         if (seen @ taken).min() < UNSEEN * seen.sum():
             return False
     J, v = (np.asarray(of(agent, data, jnp.asarray(row))) for of in (jacobian, velocity))
-    step = np.linalg.lstsq(J, v, rcond=1e-13)[0]
+    step = np.linalg.lstsq(J, v, rcond=DEPENDENT)[0]
     return bool(np.linalg.norm(step) <= NEWTON * max(1.0, float(np.linalg.norm(row))))
 
 
@@ -121,7 +104,7 @@ def distinct(agent: Agent, data: Dataset, rows: np.ndarray) -> np.ndarray:
     seen = np.asarray(values(agent, data, jnp.asarray(rows)))
     kept: list[int] = []
     for k in range(len(rows)):
-        if not kept or gap(data, seen[kept], seen[k]).min() > SAME:
+        if not kept or gap(data, seen[kept], seen[k]).min() > EQUAL:
             kept.append(k)
     return rows[kept]
 
@@ -130,9 +113,9 @@ def simplest(agent: Agent, data: Dataset, row: np.ndarray) -> np.ndarray:
     """The member of a point's family that stands for it; see `stationary_points`."""
 
     def stands(tried: np.ndarray) -> bool:
-        still = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max() <= PRECISE
+        still = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max() <= STATIONARY
         pair = np.asarray(values(agent, data, jnp.asarray([row, tried])))
-        return bool(still) and float(gap(data, *pair)) <= SAME
+        return bool(still) and float(gap(data, *pair)) <= EQUAL
 
     for node in agent.arch.hidden:
         weights = {e: np.array(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
@@ -163,14 +146,15 @@ def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
     if not len(kernel):
         return False
     inverse = np.linalg.pinv(J, rcond=floor / float(sizes[0])) if sizes[0] > floor else 0 * J
-    rng, length = np.random.default_rng(0), ALONG * max(1.0, float(np.linalg.norm(row)))
+    # along neutral directions
+    rng, length = np.random.default_rng(0), 1e-2 * max(1.0, float(np.linalg.norm(row)))
     for _ in range(3):
         way = rng.normal(size=len(kernel)) @ kernel
         tried = row + length * way / np.linalg.norm(way)
         for _ in range(50):
             tried = tried - inverse @ np.asarray(velocity(agent, data, jnp.asarray(tried)))
         left = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max()
-        if not left <= PRECISE:
+        if not left <= STATIONARY:
             return False
     return True
 
@@ -183,7 +167,7 @@ def point_at(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
         silent = {e: np.zeros_like(weights[e]) for e in agent.arch.outgoing[node]}
         without.append(flat(agent, weights | silent))
     seen = np.asarray(values(agent, data, jnp.asarray(without)))
-    heard = gap(data, seen[1:], seen[0]) > SAME
+    heard = gap(data, seen[1:], seen[0]) > EQUAL
     return StationaryPoint(
         tuple(v for v, one in zip(agent.arch.hidden, heard, strict=True) if one),
         weights,

@@ -14,18 +14,13 @@ from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import flat, jacobian, places, rounding, shaped
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import flow
+from neuralrace.tolerances import EQUAL, ROUTE_RESTS
 
 START = 1e-5
 """How far from a point, relative to the size of its weights or 1, a route starts."""
 
 HORIZON = 1e5
 """The time by which a route must have come to rest."""
-
-REST = 1e-10
-"""Relative speed ‖dW/dt‖ / ‖W‖ at which it has."""
-
-EQUAL = 1e-6
-"""Growth rates that differ by less than this, relative to their size, are equal."""
 
 
 @final
@@ -82,7 +77,7 @@ def find_routes(
                         shaped(agent, jnp.asarray(start)),
                         data,
                         times=[HORIZON],
-                        until_stationary=REST,
+                        until_stationary=ROUTE_RESTS,
                     )
                     route = Route(source, nearest(run.final), node, rate)
                     if not any(_same(route, other) for other in found):

@@ -15,7 +15,6 @@ from jaxtyping import Float
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.points import (
-    PRECISE,
     StationaryPoint,
     distinct,
     gap,
@@ -33,11 +32,9 @@ from neuralrace.behaviour.vectors import (
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.tolerances import ARRIVED, STATIONARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
-
-ARRIVED = 1e-3
-"""The distance of values from a stationary point within which a route ends at it."""
 
 SPREAD = (0.01, 3.0)
 """The sizes between which standard deviations of the random starts are drawn."""
@@ -127,7 +124,7 @@ def stationary_points(
         rows = np.concatenate([_starts(agent, learned, count, rng) for learned in sets])
         relaxed = jnp.arange(len(rows)) % 2 == 0
         ends, residual = map(np.asarray, roots(agent, given, jnp.asarray(rows), relaxed))
-        fine = np.isfinite(ends).all(axis=1) & (residual <= PRECISE)
+        fine = np.isfinite(ends).all(axis=1) & (residual <= STATIONARY)
         best = distinct(agent, given, ends[fine][np.argsort(residual[fine], kind="stable")])
         images = [best, *(best[:, order] for order in symmetries(agent, given))]
         best = distinct(agent, given, np.concatenate(images))

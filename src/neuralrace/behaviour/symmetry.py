@@ -12,12 +12,7 @@ from jaxtyping import Int
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import places, velocity
 from neuralrace.dataset import Dataset
-
-MOST = 500
-"""At most so many exchanges are tried."""
-
-EXACT = 1e-11
-"""Velocities that differ by less than this, at random weights of size 1, are the same."""
+from neuralrace.tolerances import SYMMETRIC
 
 
 def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
@@ -36,14 +31,14 @@ def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
     rows = np.random.default_rng(0).normal(size=(2, sum(map(len, places(agent).values()))))
     moved = [np.asarray(velocity(agent, data, jnp.asarray(row))) for row in rows]
     found = []
-    for inputs, hidden, choices in islice(product(*orders), MOST):
+    for inputs, hidden, choices in islice(product(*orders), 500):  # at most so many are tried
         renamed = dict(zip((*arch.inputs, *arch.hidden), (*inputs, *hidden), strict=True))
         order = _order(agent, renamed, choices)
         if order is None or (order == np.arange(len(order))).all():
             continue
         if all(
             np.abs(np.asarray(velocity(agent, data, jnp.asarray(row[order]))) - v[order]).max()
-            <= EXACT
+            <= SYMMETRIC
             for row, v in zip(rows, moved, strict=True)
         ):
             found.append(order)

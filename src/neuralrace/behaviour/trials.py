@@ -28,6 +28,7 @@ from neuralrace.dynamics.setup import pose, positive_rate, recording_steps
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import check_kind, whole_number
 from neuralrace.progress import progress
+from neuralrace.tolerances import MODERATE
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key, WeightsLike
 from neuralrace.weights import checked_weights
@@ -161,10 +162,6 @@ def train_by_trials(
             fix=f"a learning rate below {rate:g}; what was computed is in error.trajectory",
         )
     return run
-
-
-MODERATE = 1e6
-"""Weights of animals that did not diverge are below this."""
 
 
 def _fault_of_policy(run: Trajectory, count: int) -> str | None:

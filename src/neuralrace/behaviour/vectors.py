@@ -12,15 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.dataset import Dataset
-
-TINY = 1e-12
-"""Damping at which a step of Levenberg and Marquardt is one of Newton."""
-
-NEUTRAL = 1e-7
-"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero: `rounding`."""
-
-SLOW = 0.1
-"""An implicit step lasts this long over the speed: about the change of weights that it makes."""
+from neuralrace.tolerances import NEUTRAL
 
 SHORTEST, LONGEST = 0.5, 1e6
 """The bounds of its duration."""
@@ -114,7 +106,8 @@ def roots(
     def step(count: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         row, v, J, damping, relaxing = carry
         flowing = relaxing & (count < steps)
-        duration = jnp.clip(SLOW / jnp.linalg.norm(v), SHORTEST, LONGEST)
+        # about the change of weights by an implicit step
+        duration = jnp.clip(0.1 / jnp.linalg.norm(v), SHORTEST, LONGEST)
         matrix = jnp.where(flowing, unit / duration - J, J.T @ J + damping * unit)
         tried = row + jnp.linalg.solve(matrix, jnp.where(flowing, v, -J.T @ v))
         slope, moved = measured(tried)
@@ -122,7 +115,7 @@ def roots(
         after = (tried, moved, slope)
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), after, (row, v, J))
         damping = jnp.where(flowing, damping, jnp.where(better, damping / 5, damping * 4))
-        return *kept, jnp.clip(damping, TINY, 1e6), relaxing
+        return *kept, jnp.clip(damping, 1e-12, 1e6), relaxing  # 1e-12: a step of Newton
 
     def one(row: Array, relaxing: Array) -> tuple[Array, Array]:
         J, v = measured(row)

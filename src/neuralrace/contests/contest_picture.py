@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 LONGER = 1.6
 """Curves are drawn for this many times as long as the slowest candidate needs."""
 
-POINTS = 301
-"""The number of points of a curve."""
-
 FEW = 4
 """The legend of up to this number of curves stands above them."""
 
@@ -44,7 +41,7 @@ def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.
         shown[f"{ALIGNED} (reference)"] = check.reference
         colours[f"{ALIGNED} (reference)"] = COLOURS["theory"]
     reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
-    times = np.linspace(0, LONGER * max(reached, default=1.0), POINTS)
+    times = np.linspace(0, LONGER * max(reached, default=1.0), 301)
     curves = {
         name: entrant.race.solve(times=times, start=entrant.start).loss
         for name, entrant in shown.items()

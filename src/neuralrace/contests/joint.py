@@ -20,6 +20,7 @@ from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, shade, style
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Array, ArrayLike, Key
 
@@ -86,7 +87,7 @@ class Joint:
 
     def __str__(self) -> str:
         seeds = len(self.runs)
-        many = f"{seeds} seed" + "s" * (seeds > 1)
+        many = numbered(seeds, "seed", "1")
         lines = [f"{self.winner} supplies most after training together ({many}):"]
         for name, part in self.carried.items():
             wins = self.winners.count(name)

@@ -10,13 +10,8 @@ import numpy as np
 
 from neuralrace.checks import by_name, real_array
 from neuralrace.errors import NeuralRaceError
+from neuralrace.tolerances import EQUAL, FALLEN
 from neuralrace.types import ArrayLike
-
-EDGE = 0.01
-"""The first and the last part of the fall of the loss, in which leads mean nothing."""
-
-EQUAL = 1e-6
-"""Losses that differ by less than this part of the initial loss are equal: no lead changes."""
 
 
 @final
@@ -73,7 +68,7 @@ def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]
         )
     names, many = list(named), np.stack(curves)
     initial, least = float(many[:, 0].max()), float(many.min())
-    high, low = (least + part * (initial - least) for part in (1 - EDGE, EDGE))
+    high, low = (least + part * (initial - least) for part in (1 - FALLEN, FALLEN))
     envelope = many.min(axis=0)
     inside = np.flatnonzero((envelope <= high) & (envelope >= low))
     if not len(inside) or least == initial:

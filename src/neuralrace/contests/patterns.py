@@ -13,6 +13,7 @@ from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
+from neuralrace.text import numbered
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class PatternRanking:
         return len(self.growth) < self.given
 
     def __str__(self) -> str:
-        many = f"{len(self.growth)} pattern{'s' * (len(self.growth) != 1)} by early growth rate"
+        many = f"{numbered(len(self.growth), 'pattern', '1')} by early growth rate"
         if self.is_sampled:
             many += f", a random sample of the {self.given} given"
         lines = [many + ", fastest first:"]

@@ -15,32 +15,19 @@ from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.phase_picture import draw_phases
-from neuralrace.contests.times import (
-    SCALE,
-    TIE,
-    Candidates,
-    Rule,
-    StartsLike,
-    positive,
-    tied_first,
-)
+from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
-from neuralrace.reln.explained.fall import LONGEST
+from neuralrace.reln.explained.stretches import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
+from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
 
-
-NEAR = 0.05
-"""A rival that is later than the winner by less than this share is near."""
-
-CHANGES = 0.5
-"""Its margin changes where it does so by more than this part of the smaller one."""
 
 HALVINGS = 2
 """How often an interval with one winner at both ends is halved to look for another one inside."""
@@ -406,7 +393,9 @@ class _Scout:
         """Whether a rival is near the winner of both values, and its margin changes between."""
         one, other = self.times(low), self.times(high)
         margins = ((one[n] / one[winner] - 1, other[n] / other[winner] - 1) for n in one)
-        return any(min(m) < NEAR and abs(m[0] - m[1]) > CHANGES * min(m) + TIE for m in margins)
+        return any(
+            min(m) < NEAR_RIVAL and abs(m[0] - m[1]) > CHANGES * min(m) + EQUAL for m in margins
+        )
 
     def between(
         self, low: float, high: float, precision: float, halvings: int = HALVINGS
@@ -442,7 +431,7 @@ class _Scout:
             return self.between(low, at, precision) + self.between(at, high, precision)
         inside = min(at - low, high - at) > 2 * precision
         rivals = min(times[below], times[above])
-        if inside and times[third] < (1 - 1e-9) * rivals:
+        if inside and times[third] < (1 - ROUNDING) * rivals:
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
-from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -21,6 +20,8 @@ from neuralrace.reduction.solving.initial import check_start_known, later, start
 from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.reln.explained.fixed_points import checked_leak
+from neuralrace.reln.explained.stretches import stretches
+from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -30,32 +31,14 @@ POINTS = 256
 FIRST = 128.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
-CANCELLED = 1e-9
-"""A strength below this part of its bound is rounding."""
-
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
-
-STILL = 1e-4
-"""A block rests where its weights change by less than this part of the largest in one step."""
 
 APART = 1e3
 """The factor between the two tolerances with which a race that rests is solved."""
 
-NUDGE = 1e-12
-"""The part of its largest weight by which a start is changed to see whether rounding decides."""
-
 LOOSE = 1e-10
 """With tolerances above this, the other one is smaller, otherwise larger."""
-
-DIGITS = 1e-5
-"""Times are printed to five digits: two times that differ by less than this part are equal."""
-
-DECOUPLED = 1e-6
-"""Weights are decoupled if a start carries all but this share of them."""
-
-TIE = 1e-6
-"""Learning times that differ by less than this share are equal; they are not known better."""
 
 SCALE = 1e-3
 """The standard deviation of random weights if neither `start` nor `scale` is given."""
@@ -135,7 +118,7 @@ class Entrant:
         random weights mix the modes in the hidden layers, and times can be off by several per cent.
         """
         alignment = self.start.alignment
-        mixed = alignment is not None and alignment < 1 - DECOUPLED
+        mixed = alignment is not None and alignment < 1 - EQUAL
         return mixed and max(self.race.arch.path_lengths) > 2
 
     @property
@@ -151,7 +134,9 @@ class Entrant:
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
-        return learning_time(self.race, self.start, least + EDGE * (initial - least), longest).time
+        return learning_time(
+            self.race, self.start, least + FALLEN * (initial - least), longest
+        ).time
 
     @property
     def has_form(self) -> bool:
@@ -473,7 +458,7 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
     shortest = min(times.values(), default=np.inf)
     if not isfinite(shortest):
         return ()
-    return tuple(name for name, time in times.items() if time <= (1 + TIE) * shortest)
+    return tuple(name for name, time in times.items() if time <= (1 + EQUAL) * shortest)
 
 
 def initial_loss(race: Race) -> float:
@@ -522,7 +507,7 @@ def learning_time(
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
         again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
-        if not abs(found.time - again.time) <= DIGITS * found.time:
+        if not abs(found.time - again.time) <= PRINTED * found.time:
             return LearningTime(np.inf, "solved race", "the race rests at a saddle")
     return found
 
@@ -535,34 +520,32 @@ def _solved_time(
     Since the loss can only fall, the time is bracketed by ever longer spans, the bracket is divided
     twice, and the last part is interpolated. Each solution starts where the previous one ended.
     """
-    last = longest / _rate(race)
-    now, span = 0.0, min(FIRST / _rate(race), last)
-    divided, rests = 0, False
-    while True:
-        times = np.linspace(0.0, span, POINTS + 1)
-        solution = race.solve(times=times, start=start, rtol=rtol)
-        loss = solution.loss
-        if loss[0] <= criterion:
-            return LearningTime(now, "solved race"), rests
-        if loss[-1] > criterion:
-            if now == 0 and criterion <= least_loss(race):
-                method = "no weights of this gating have a loss below the criterion"
-                return LearningTime(np.inf, method), False
-            now += span
-            if now >= last:
-                return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
-            start, span = later(race.blocks, start, solution), min(LATER * now, last - now)
-            rests = True  # it may rest between two of these times
+
+    def solve(start: Start, lasts: float) -> Trajectory:
+        return race.solve(times=np.linspace(0.0, lasts, POINTS + 1), start=start, rtol=rtol)
+
+    def follow(start: Start, solution: Trajectory) -> Start:
+        return later(race.blocks, start, solution)
+
+    first, last = FIRST / _rate(race), longest / _rate(race)
+    for now, at, solution in stretches(solve, follow, start, first, last, growth=LATER):
+        if now == 0 and solution.loss[-1] > criterion and criterion <= least_loss(race):
+            method = "no weights of this gating have a loss below the criterion"
+            return LearningTime(np.inf, method), False
+        if solution.loss[-1] > criterion:
             continue
-        k = int(np.argmax(loss <= criterion))
-        divided += 1
-        rests = rests or _rests(solution, k)
-        if divided == 2:
-            return LearningTime(
-                now + float(crossing_time(times, loss, criterion)), "solved race"
-            ), rests
-        start = later(race.blocks, start, solution, k - 1)
-        now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+        k = int(np.argmax(solution.loss <= criterion))
+        rests = now > 0 or _rests(solution, k)  # now > 0: or between two times of a longer piece
+        if k == 0:
+            return LearningTime(now, "solved race"), rests
+        begin, end = map(float, solution.time[k - 1 : k + 1])
+        part = solve(later(race.blocks, at, solution, k - 1), end - begin)
+        if part.loss[-1] > criterion:  # by the error of solving
+            return LearningTime(now + end, "solved race"), rests
+        k = int(np.argmax(part.loss <= criterion))
+        crossed = float(crossing_time(part.time, part.loss, criterion)) if k else 0.0
+        return LearningTime(now + begin + crossed, "solved race"), rests or _rests(part, k)
+    return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
 
 
 def _nudged(start: Start) -> Start:
@@ -572,7 +555,7 @@ def _nudged(start: Start) -> Start:
     """
     rng = np.random.default_rng(0)
     weights = tuple(
-        {e: w + NUDGE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
+        {e: w + NOISE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
         if any(w.size > 1 for w in block.values())
         else block
         for block in start.weights
@@ -587,7 +570,7 @@ def _rests(solution: Trajectory, end: int) -> bool:
             [w[: end + 1].reshape(end + 1, -1) for w in weights.values()], axis=1
         )
         size = np.abs(state).max(axis=1)[1:]
-        still = np.abs(np.diff(state, axis=0)).max(axis=1) <= STILL * size
+        still = np.abs(np.diff(state, axis=0)).max(axis=1) <= BLOCK_RESTS * size
         if still.any() and not still[int(np.argmax(still)) :].all():
             return True
     return False
@@ -615,4 +598,4 @@ def _rate(race: Race) -> float:
         ]
         bounds.append(np.sqrt(np.prod(squares)))
     strength, bound = max(block.drive for block in race.blocks), float(max(bounds))
-    return strength if strength > CANCELLED * bound else bound
+    return strength if strength > NOISE * bound else bound

@@ -17,27 +17,14 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.consistency import KEPT, OUTRUN, kept_share
-from neuralrace.reln.explained.fall import END
+from neuralrace.reln.explained.consistency import kept_share
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import Sentence
+from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
 from neuralrace.types import Key
 
 CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
 """What to use where no constant gating says when a ReLU network learns."""
-
-RELIABLE = 0.85
-"""If the kept share of the aligned gates is below this, no constant gating is reliable.
-
-This number is part of the definition of a contest's verdict, fixed before these 18 tasks
-(docs/kept.md).
-"""
-
-COMPARABLE = 0.5
-"""t·s/s* is used as an estimate if a gating's growth rate s is at least this times s*."""
-
-HALF = 0.5
-"""The check covers learning until the loss has fallen to this share of its initial value."""
 
 ALIGNED = "aligned"
 """The name of the reference in a contest."""
@@ -304,7 +291,7 @@ def covers(entrant: Entrant) -> bool:
 
 def is_late(entrant: Entrant) -> bool:
     """Whether the criterion is below half of the initial loss."""
-    return entrant.criterion < HALF * initial_loss(entrant.race)
+    return entrant.criterion < 0.5 * initial_loss(entrant.race)
 
 
 def is_at_its_end(entrant: Entrant) -> bool:

@@ -13,14 +13,8 @@ from neuralrace.dataset.text import TextLabel
 if TYPE_CHECKING:
     from neuralrace.dataset.samples import Dataset
 
-VALUES = 6
-"""The most values of a label that are listed; of more, the number is given."""
-
 NAMES = 8
 """The most nodes, gates or labels that are named; of more, the number is given."""
-
-LETTERS = 60
-"""Values of a label that take more letters than this are counted, not listed."""
 
 
 def described(data: Dataset) -> str:
@@ -64,5 +58,5 @@ def _values(label: Any) -> str:
     else:
         names = [f"{value:g}" if found.dtype.kind == "f" else str(value) for value in found]
     listed = ", ".join(names)
-    brief = len(names) <= VALUES and len(listed) <= LETTERS
+    brief = len(names) <= 6 and len(listed) <= 60  # longer lists are counted
     return f" ({listed})" if brief else f" ({len(names)} values)"

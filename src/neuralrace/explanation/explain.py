@@ -28,7 +28,7 @@ from neuralrace.reln import types as types_of
 from neuralrace.reln.explained.discovery import no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
-from neuralrace.text import several
+from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
@@ -234,7 +234,7 @@ def _row(
     if row == "discovered":
         found = discover(runs[0], data, "elbow", most=asked.most, key=asked.key)
         count = sum(map(len, found.layers.values()))
-        label = f"{count} discovered pathway" + "s" * (count > 1)
+        label = numbered(count, "discovered pathway", "1")
         run = found.train(record={"outputs": True})
         made = question.gating(label, found.arch, found.data, asked, (run,))
         said = f"The error does not tell how many pathways to take: {no_elbow(found.curve)}."
@@ -263,7 +263,7 @@ def _row(
             key=asked.key,
         )
         numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
-        label = f"{len(found)} type{'s' * (len(found) != 1)} of neurons"
+        label = f"{numbered(len(found), 'type', '1')} of neurons"
         made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
         rare = () if found.rare is None else (str(found.rare),)
         return replace(made, found=found), rare

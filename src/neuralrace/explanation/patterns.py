@@ -13,6 +13,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.explanation.table import GATING, Explanation, Row
 from neuralrace.reln import Activity, activity, discover
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
@@ -80,7 +81,7 @@ def _discovered(run: Trajectory, data: Dataset, counted: int, most: int, key: Ke
     found = discover(run, data, most, key=key)
     apart = [each.share @ each.mismatch / counted for each in found.layers.values()]
     count = sum(map(len, found.layers.values()))
-    name = f"{count} discovered pathway" + "s" * (count > 1)
+    name = numbered(count, "discovered pathway", "1")
     return Row(name, GATING, None, None, differ=float(np.mean(apart)), found=found)
 
 

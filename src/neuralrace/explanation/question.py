@@ -31,11 +31,9 @@ from neuralrace.reln.observed.runs import (
     single_weights,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, compare, half_time
 from neuralrace.types import Key
-
-RECORDS = 200
-"""About how often a network that is trained here is recorded, half of it evenly in log time."""
 
 
 @final
@@ -174,7 +172,7 @@ def of_data(
     rate = real_number("learning_rate", given["learning_rate"], above=0, fix="learning_rate=0.1")
     steps = whole_number("steps", given["steps"], fix="for example steps=1000")
     net = ReLUNetwork(_one_layer(task, width))
-    half = RECORDS // 2
+    half = 100  # of about 200 records; the others are even in log time
     stops = np.append(np.linspace(0, steps, half + 1), np.geomspace(1, steps, half))
     stops = np.unique(stops.round().astype(int))
     spreads = dict.fromkeys(net.arch.edges, scale)
@@ -193,7 +191,7 @@ def of_data(
     )
     more = replace(asked, seeds=asked.seeds - 1)
     others = question.ensemble(net, task, spreads, more) if more.seeds else []
-    many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
+    many = numbered(asked.seeds, "ReLU network", "1")
     were = "was" if asked.seeds == 1 else "were"
     made = f"{many} of width {width} {were} trained on this data."
     return replace(question, runs=(first, *others), made=made)

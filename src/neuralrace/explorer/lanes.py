@@ -42,9 +42,6 @@ GRACE: Mapping[str, float] = {
 A fresh worker needs some seconds itself, so that it is quicker to wait for what is nearly done.
 """
 
-TRIES = 3
-"""How often a worker is started that ends before it is warm."""
-
 NOT_KEPT = ("tasks", "report", "csv")
 """Kinds whose answers are not kept: they are large, or never asked twice."""
 
@@ -144,7 +141,7 @@ class Lane:
 
     async def _warm(self) -> Any:
         """The worker once it is warm; None where several in a row ended before they were."""
-        for _ in range(TRIES):
+        for _ in range(3):
             if self.worker is None:
                 self.worker = self._hire(self._trust, self._heard, self._lost, self._urgent)
             worker = self.worker

@@ -21,18 +21,6 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.study import ANSWERS, Problem, Work
 from neuralrace.trajectory import Trajectory, join
 
-CHUNKS = 40
-"""About how many pieces a training is sent in."""
-
-PATTERNS = 32
-"""The most patterns of gates that are sent, those with the largest share of the weight."""
-
-MOMENTS = 80
-"""The most moments at which the gates of types are sent."""
-
-SLIDING = 2
-"""The digit for a gate that slides, as in `reln.sliding_gates`."""
-
 FOUND = "found"
 """The name of a gating that was found in trained networks."""
 
@@ -150,7 +138,7 @@ def _pieces(steps: int, every: int) -> list[int]:
 
     ```
     """
-    size = min(steps, every * max(1, steps // every // CHUNKS))
+    size = min(steps, every * max(1, steps // every // 40))  # about so many pieces
     rest = steps % size
     return [size] * (steps // size) + [rest] * (rest > 0)
 
@@ -185,7 +173,7 @@ def _tell_gates(
     inverse = inverse.reshape(-1)
     shares = np.bincount(inverse, weights=weight, minlength=len(patterns)) / total
     counts = np.bincount(inverse, minlength=len(patterns))
-    first = np.argsort(-shares, kind="stable")[:PATTERNS]
+    first = np.argsort(-shares, kind="stable")[:32]  # the largest ones
     tell(
         "gates",
         {
@@ -216,7 +204,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
         warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
         answer = ANSWERS["types"](Work(problem))
     found = answer.value[0] if isinstance(answer.value, tuple) else answer.value
-    at = np.unique(np.linspace(0, len(found.time) - 1, MOMENTS).astype(int))
+    at = np.unique(np.linspace(0, len(found.time) - 1, 80).astype(int))  # at most so many
     states, shares = found.states[at], found.shares[at]
     return {
         "time": curve(found.trajectory.time),

@@ -19,9 +19,6 @@ from neuralrace.explorer.state import built, study_of, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import ANSWERS, Work
 
-COUNT = 21
-"""Values along an axis that does not say how many."""
-
 
 def phases(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """A phase diagram over one key of the state, or the winner over a grid of two."""
@@ -66,7 +63,7 @@ def _axis(one: Any, key: str) -> dict[str, Any]:
     """One key with its values: evenly spaced, or in their logarithm, or whole numbers."""
     given: Mapping[str, Any] = one if isinstance(one, Mapping) else {}
     name, low, high = (given.get(part) for part in ("key", "start", "stop"))
-    count = given.get("count", COUNT)
+    count = given.get("count", 21)
     named = isinstance(name, str) and len(name) < 200
     numbers = _is_number(low) and _is_number(high) and _is_whole(count)
     if not named or not numbers or low >= high or count < 2:  # type: ignore[operator]

@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, Entrant
+from neuralrace.contests.contest_picture import LONGER
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.limits import GATINGS
@@ -39,13 +40,11 @@ from neuralrace.study import (
     contest_sentences,
     race_sentence,
 )
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
 """Moments at which curves are sent."""
-
-LONGER = 1.6
-"""Curves last this many times as long as the last gating takes to learn."""
 
 FURTHEST = 4.0
 """For the reference and for trained networks, curves last at most this many times longer still."""
@@ -401,11 +400,11 @@ def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
         )
     gating, between = rounded(arch, data)
     count = len(arch.hidden)
-    said = [f"Small neurons align to {count} pattern{'s' * (count != 1)} of gates."]
+    said = [f"Small neurons align to {numbered(count, 'pattern', '1')} of gates."]
     if between:
         left = len(gating["masks"])
         said.append(
             f"{between} gate{'s lie' if between != 1 else ' lies'} between 0 and 1. They are "
-            f"rounded here, which leaves {left} pattern{'s' * (left != 1)}."
+            f"rounded here, which leaves {numbered(left, 'pattern', '1')}."
         )
     return {"name": ROUNDED if between else ALIGNED, "gating": gating, "sentences": said}

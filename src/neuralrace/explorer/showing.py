@@ -23,14 +23,11 @@ Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
 SHOWN = 40_000
 """Numbers of a task that are sent to a page; of larger nodes the first columns are."""
 
-COLOURS = 8
-"""How many colours the style has for pathways and gatings."""
-
 
 @cache
 def colours() -> list[str]:
     """The colours of the style's cycle."""
-    return [cycle_colour(i) for i in range(COLOURS)]
+    return [cycle_colour(i) for i in range(8)]
 
 
 def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:

@@ -21,9 +21,6 @@ from neuralrace.explorer.trust import Trust
 READY = -1
 """The number under which a worker says that it is warm."""
 
-GIVES_WAY = 10
-"""The niceness of workers that are not urgent, on systems that know it: others go before them."""
-
 NOTHING = -2
 """The number of a request that there is none of."""
 
@@ -36,7 +33,7 @@ def work(pipe: Any, stopped: Any, trust: Trust, urgent: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     warnings.simplefilter("ignore")
     if not urgent and hasattr(os, "nice"):
-        os.nice(GIVES_WAY)
+        os.nice(10)
     import jax
     import matplotlib
 

@@ -13,21 +13,10 @@ from neuralrace.dynamics import StoppedError, train
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
+from neuralrace.tolerances import REPLAYS, SAME_RATE, TELLS
 
 REPLAYED = 1_000_000
 """The most samples times steps that are replayed to check a learning rate."""
-
-CLOSE = 0.1
-"""A replayed interval may differ by this part of the change of the weights over it."""
-
-TRIES = 20
-"""The most rates that are tried in place of one that leads elsewhere."""
-
-APART = 1.25
-"""Checkpoints tell a rate where one that differs by this factor does not lead to the next one."""
-
-SAME = 0.02
-"""Two rates whose ratio differs from one by less than this count as the same."""
 
 Replay = Callable[[float, int], Float[np.ndarray, " n"] | None]
 """How all weights move with some rate over some steps; None where the run diverges."""
@@ -74,13 +63,13 @@ def check_rate(
 
     def is_told(rate: float) -> bool:
         """Whether only rates near this one lead to the next checkpoint."""
-        return not follows(rate * APART) and not follows(rate / APART)
+        return not follows(rate * TELLS) and not follows(rate / TELLS)
 
     change, taken = moved(after), replay(rate, count)
     rounding = count * np.sqrt(
         sum(float(((np.finfo(w.dtype).eps * w) ** 2).sum()) for w in before.values())
     )
-    allowed = CLOSE * float(np.linalg.norm(change)) + float(rounding)
+    allowed = REPLAYS * float(np.linalg.norm(change)) + float(rounding)
     if taken is not None and np.linalg.norm(taken - change) <= allowed:
         if not is_told(rate):
             warn_user(
@@ -116,7 +105,7 @@ def _factor(
         return None
     factor = float(np.linalg.norm(change) / (count * np.linalg.norm(step)))
     slope, last = 1.0, None
-    for _ in range(TRIES):
+    for _ in range(20):
         taken = replay(rate * factor, count)
         if taken is None:
             factor /= 2
@@ -124,7 +113,7 @@ def _factor(
         if not taken.any():
             return None
         far = float(np.log(np.linalg.norm(taken) / np.linalg.norm(change)))
-        if abs(far) < SAME / 10:
+        if abs(far) < SAME_RATE / 10:
             return factor if np.linalg.norm(taken - change) <= allowed else None
         if last is not None and last[0] != factor:
             slope = (far - last[1]) / float(np.log(factor / last[0]))
@@ -155,7 +144,7 @@ def _advice(
     others = "momentum, Adam, weight decay, or data that are only a part of those trained on"
     momentum = "momentum μ is like 1/(1 − μ) times the rate"
     for exact, why in known:
-        if factor is not None and abs(factor / exact - 1) < SAME:
+        if factor is not None and abs(factor / exact - 1) < SAME_RATE:
             pass_it = f"pass learning_rate={rate * exact:.4g}, {exact:.4g} times this: {why}"
             return f"{pass_it}; or leave the rate out if there was momentum ({momentum})"
     if factor is None or not told:

@@ -13,9 +13,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
 from neuralrace.interop.runs import outputs_of
-
-TRIED = 16
-"""Samples on which a model is run to see that its import computes the same."""
+from neuralrace.tolerances import EQUAL
 
 PROBES = np.array([-1e3, -7.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 7.0, 1e3], np.float32)
 """Where an activation function is looked at to find its slope below zero."""
@@ -134,7 +132,7 @@ def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:
     try:
         found = np.asarray(function(PROBES), np.float32)
         below = float(found[2] / PROBES[2])
-        same = np.allclose(found, np.where(PROBES > 0, PROBES, below * PROBES), rtol=1e-6)
+        same = np.allclose(found, np.where(PROBES > 0, PROBES, below * PROBES), rtol=EQUAL)
     except Exception as error:
         raise refused(name, kind, "cannot be called on numbers") from error
     if not same:
@@ -160,7 +158,7 @@ def check_same(
 
     The two may differ by √ε of the largest output, ε the rounding of the weights.
     """
-    few = data.take(slice(0, TRIED))
+    few = data.take(slice(0, 16))
     dtype = np.result_type(*weights.values())
     (mine,) = outputs_of(net, weights, few).values()
     (x,) = (x for node, x in few.x.items() if node in net.arch.sizes)

@@ -14,6 +14,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.linear.chain import linear_task
 from neuralrace.linear.visits import maps_of
+from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
@@ -128,7 +129,7 @@ def mode_strengths(
     task = linear_task(net, data)
     if vectors is None:
         _, values, right = np.linalg.svd(task.yx, full_matrices=False)
-        directions = right[values > 1e-12 * values[0]].T
+        directions = right[values > NOISE * values[0]].T
     else:
         form, fix = f"shape ({task.yx.shape[1]}, K)", "directions are columns: transpose the rows"
         directions = real_array("vectors", vectors, wanted=form, fix=fix)

@@ -18,6 +18,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, chain_edges, linear_task
 from neuralrace.linear.visits import Visit, maps_of
+from neuralrace.tolerances import EQUAL, NOISE, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
@@ -186,7 +187,7 @@ class Saddles:
     @property
     def isolated(self) -> bool:
         """Whether maps are isolated: all singular values differ by over 1e-6 of the largest."""
-        return bool((-np.diff(self.values) > 1e-6 * self.values[0]).all())
+        return bool((-np.diff(self.values) > EQUAL * self.values[0]).all())
 
     # ---- the geometry of one point -------------------------------------------------------------
 
@@ -383,7 +384,7 @@ class Saddles:
 def _whitened_modes(task: LinearTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Singular values and vectors of Σ^yx (Σ^x)^{−1/2}, without those that are zero."""
     left, values, right = np.linalg.svd(task.yx @ _inverse_root(task.x), full_matrices=False)
-    keep = values > 1e-12 * max(values[0], 1e-300)
+    keep = values > NOISE * max(values[0], TINY)
     if not keep.any():
         raise NeuralRaceError(
             "there is nothing to learn",
@@ -402,5 +403,5 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 def _inverse_root(matrix: np.ndarray) -> np.ndarray:
     """The pseudo-inverse of the square root, zero in directions without inputs."""
     values, vectors = np.linalg.eigh(matrix)
-    keep = values > 1e-12 * values[-1]
+    keep = values > NOISE * values[-1]
     return (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T

@@ -11,13 +11,10 @@ from numpy.typing import ArrayLike
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot.curves import axes_or_new
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+from neuralrace.text import numbered
 
 if TYPE_CHECKING:
     import matplotlib.axes
-
-
-CYCLE = 8
-"""The number of colours of the style's cycle."""
 
 
 def draw_raster(
@@ -180,14 +177,14 @@ def draw_reach(
         ax.set_ylim(t[0], t[-1])
         ax.set_xlabel("gates of time")
         ax.set_ylabel("hold until")
-        stages = f"{len(at) - 1} stage" + ("s" if len(at) != 2 else "")
+        stages = numbered(len(at) - 1, "stage", "1")
         ax.text(0.97, 0.05, stages, transform=ax.transAxes, ha="right", fontsize=7)
     return ax
 
 
 def _colour(place: int, lighter: float = 0.0) -> tuple[float, float, float]:
     """The colours of the cycle, then the same darker, then lighter: no two of 24 are the same."""
-    amount = (0.0, -0.45, 0.4)[place // CYCLE % 3]
+    amount = (0.0, -0.45, 0.4)[place // 8 % 3]  # the colours of a cycle
     return shade(cycle_colour(place), amount + lighter)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot.layout import Rectangle
 from neuralrace.plot.style import COLOURS
+from neuralrace.text import numbered
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -54,7 +55,7 @@ class Strips:
         white, black = self.levels
         partly = any(((strip > white) & (strip < black)).any() for strip in every)
         count = every[0].shape[1]
-        samples = f"{count} sample{'s' * (count != 1)}" + ", sorted by gate" * self.is_sorted
+        samples = numbered(count, "sample", "1") + ", sorted by gate" * self.is_sorted
         told = "black = on" + ", grey = partly" * partly
         if (white, black) != (0.0, 1.0):
             told = f"white = {white:g}, black = {black:g}"

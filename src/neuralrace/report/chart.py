@@ -14,6 +14,7 @@ import numpy as np
 from neuralrace.plot import COLOURS as ROLES
 from neuralrace.plot import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.report.page import Curve, Curves
+from neuralrace.tolerances import AT_REST
 
 COLOURS = ("0072B2", "E69F00", "2AA37A", "7A1460", "56B4E9", "D55E00", "CC79A7", "999933")
 """The cycle of the package's style: safe for the colour-blind, the first four different in grey."""
@@ -32,9 +33,6 @@ DASH = 2.0
 
 POINTS = 600
 """The largest number of points of a curve on the page; the file beside it has all."""
-
-DIGITS = 6
-"""Digits of the numbers on the page; the file beside it has all."""
 
 DOTS = 12
 """Up to this number of points of a curve are marked each."""
@@ -110,12 +108,6 @@ def strokes(curves: Curves) -> list[str]:
 
 # ---- how far the axis goes -----------------------------------------------------------------------
 
-REST = 0.01
-"""A curve rests once it stays within this part of its range from where it ends."""
-
-ROOM = 1.25
-"""The axis ends at this many times the moment from which all curves rest."""
-
 
 def shown_until(curves: Curves) -> float | None:
     """Where the axis ends at first: a little after all curves rest; None where they end by then.
@@ -142,10 +134,10 @@ def shown_until(curves: Curves) -> float | None:
             there = np.isfinite(values)
             if there.any():
                 known = values[there]
-                away = np.abs(known - known[-1]) > REST * np.ptp(known)
+                away = np.abs(known - known[-1]) > AT_REST * np.ptp(known)
                 rests = max(rests, float(x[there][away][-1]) if away.any() else rests)
     moving = [x for c in curves.curves for x in np.asarray(c.x, float) if x > rests]
-    until = float(first + ROOM * (min(moving, default=last) - first))
+    until = float(first + 1.25 * (min(moving, default=last) - first))  # free at the end
     return until if math.isfinite(rests) and until < last else None
 
 
@@ -204,7 +196,7 @@ def thinned(values: np.ndarray, most: int = POINTS) -> np.ndarray:
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:
-    return [float(f"{v:.{DIGITS}g}") if math.isfinite(v) else None for v in values.tolist()]
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
 # ---- the drawing ---------------------------------------------------------------------------------

@@ -35,12 +35,7 @@ from neuralrace.report.page import (
     Table,
     Text,
 )
-
-CONTENTS = 3
-"""The number of sections from which a page has a list of its contents."""
-
-WORDS = 24
-"""The number of characters from which a cell is given a width at which sentences read well."""
+from neuralrace.text import numbered
 
 SMALLEST = 0.62
 """How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
@@ -128,7 +123,7 @@ class _Writer:
                 f"<body><header><h1>{_inline(page.title)}</h1>",
                 f'<div class="question">{_paragraphs(page.question)}</div>' * bool(page.question),
                 f'<div class="answer">{answer}</div>' * bool(answer),
-                _contents(entries) if len(sections) >= CONTENTS else "",
+                _contents(entries) if len(sections) >= 3 else "",
                 "</header><main>",
                 *body,
                 "</main>",
@@ -298,7 +293,7 @@ def _cell(cell: Any, numeric: bool) -> str:
         mark = f'<span class="{word}" role="img" aria-label="{word}">{sign}</span>'
         return f'<td class="truth">{mark}</td>'
     text = value(cell).replace(" %", "\u00a0%")  # not broken between number and sign
-    kind = _number(numeric) or ' class="words"' * (len(text) > WORDS)
+    kind = _number(numeric) or ' class="words"' * (len(text) > 24)
     return f"<td{kind}>{_inline(text)}</td>"
 
 
@@ -308,7 +303,7 @@ def _settings(settings: Sequence[Setting]) -> str:
     others = [setting for setting in settings if setting.source == DEFAULT]
     shown = _setting_table(chosen) if chosen else ""
     if others:
-        count = f"{len(others)} more setting{'s' * (len(others) > 1)} at the default"
+        count = f"{numbered(len(others), 'more setting', '1')} at the default"
         shown += f"<details><summary>{count}</summary>{_setting_table(others)}</details>"
     return shown
 

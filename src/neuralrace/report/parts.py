@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from neuralrace.reduction import Race
     from neuralrace.trajectory import Trajectory
 
-DIGITS = 3
-"""Digits of the numbers in an equation on the page; `Race.latex` and `Race.equations` have more."""
-
 LISTED = 4
 """Up to this many modes of equal equations are named; of more, the first and the last."""
 
@@ -142,7 +139,7 @@ def _rounded(equation: sympy.Eq) -> Any:
     """An equation as it is read: its decimal numbers to a few digits."""
     import sympy
 
-    long = {number: sympy.Float(number, DIGITS) for number in equation.atoms(sympy.Float)}
+    long = {number: sympy.Float(number, 3) for number in equation.atoms(sympy.Float)}
     return equation.xreplace(long)
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, GateClasses
+from neuralrace.tolerances import DEPENDENT
 from neuralrace.types import Array, Matrix
 
 
@@ -166,10 +167,6 @@ class _Rows:
         y = [a[samples] * root for a in self.y]
         return tuple(f[0] if len(f) == 1 else np.concatenate(f, axis=1) for f in (x, y))  # pyright: ignore[reportReturnType]
 
-
-DEPENDENT = 1e-13
-"""A singular value of a class's inputs, each feature in its own unit, below this, relative to the
-largest, is rounding."""
 
 BLOCK = 2048
 """Samples whose inputs and targets are factorised at once: few enough for the processor's cache."""

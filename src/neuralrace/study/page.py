@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from neuralrace.study.result import Result
     from neuralrace.study.study import Study
 
-SHOWN = 400
-"""Samples or columns of a task that a picture can still show."""
-
 NAMED = 20
 """Rows or columns of that picture that are named one by one at most."""
 
@@ -79,7 +76,7 @@ def _task(result: Result) -> Iterator[Part]:
     yield Text("\n\n".join(f"{line[:1].upper()}{line[1:]}." for line in result.problem.sentences))
     targets = np.hstack([np.asarray(y, float) for y in data.y.values()]).T
     inputs = np.hstack([np.asarray(x, float) for x in data.x.values()]).T
-    if max(*targets.shape, *inputs.shape) <= SHOWN:
+    if max(*targets.shape, *inputs.shape) <= 400:  # more would not be seen
         import matplotlib.pyplot as plt
 
         with style():

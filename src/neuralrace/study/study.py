@@ -170,7 +170,7 @@ class Study:
         >>> import neuralrace as nr
         >>> study = nr.Study.of(questions=["contest"], task={"builtin": "xor"},
         ...                     gatings={"xor": {"each": "sample"}})
-        >>> "who = nr.contest(gatings, scale=0.001, width=100, key=0)" in study.script()
+        >>> "who = nr.contest(gatings, scale=0.001, width=100, key=0, check=True)" in study.script()
         True
 
         ```

@@ -45,9 +45,6 @@ TOLD = 4
 DIFFER, FAILED = "seeds have different winners", "no cell has an answer"
 """What stands in the place of a winner."""
 
-ROWS = 2000
-"""Cells that the table of a page shows; all are in the CSV file."""
-
 
 def sweep_sentences(found: Sweep) -> tuple[str, ...]:
     """The headline, how the chief outputs change, what failed, and what is missing and why."""
@@ -204,7 +201,8 @@ def sweep_page(
     over: list[Part] = [Text("\n\n".join(sentences[len(headline) :]))]
     for _, names in groupby(in_order(found), key=lambda n: getattr(output_of(n), "name", n)):
         over += curves(found, list(names))
-    rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
+    # a page shows so many; all are in the CSV file
+    rows = [[_cell(v) for v in row] for row in frame.head(2000).itertuples(index=False)]
     cells = Table([str(c) for c in frame.columns], rows, "Cells")
     seeds = found.definition.axes.get(SEED, [1])
     return Page(

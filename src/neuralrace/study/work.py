@@ -25,6 +25,7 @@ from neuralrace.study.options import (
     plain,
     training_options,
 )
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, concat
 
 TRAINED = ("train", "discover", "certify", "explain")
@@ -156,7 +157,7 @@ class Work:
     def _relu_runs(self) -> Trajectory:
         """They are trained once, also where they diverge and several questions are refused."""
         count = self.count
-        self.tell(f"training {count} ReLU network{'s' if count > 1 else ''} …")
+        self.tell(f"training {numbered(count, 'ReLU network', '1')} …")
         net, data = self.problem.relu, self.narrow(self.problem.data)
         return self._trained(net, data, self.keys[0], self.relu_record(data), "relu")
 
@@ -175,7 +176,7 @@ class Work:
     @cached_property
     def _gated_runs(self) -> Trajectory:
         count = self.count
-        self.tell(f"training {count} gated network{'s' if count > 1 else ''}: {self.followed} …")
+        self.tell(f"training {numbered(count, 'gated network', '1')}: {self.followed} …")
         arch, data = self.gated_network
         net, data = GDLN(arch), self.narrow(data)
         record: dict[str, Any] = dict.fromkeys(self.settings.training.record, True)
@@ -251,7 +252,7 @@ class Work:
     def discovered(self) -> Discovery:
         """The gates in the activity of the ReLU networks."""
         runs = members(self.relu)[: self.settings.discover.networks]
-        self.tell(f"looking for gates in {len(runs)} ReLU network{'s' if len(runs) > 1 else ''} …")
+        self.tell(f"looking for gates in {numbered(len(runs), 'ReLU network', '1')} …")
         with (self.problem.place / "discover").blamed():
             data = self.narrow(self.problem.data)
             return discover(runs, data, **discover_options(self.settings))

@@ -24,9 +24,6 @@ from neuralrace.sweeps.definition import Definition, Function, check_importable
 DEATHS = 3
 """How many workers may die on one batch before it is suspected, and then given up."""
 
-AHEAD = 2
-"""Batches under way per worker: one is computed, the next is there already."""
-
 ALONE = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -105,7 +102,7 @@ class OnWorkers:
         for _ in todo:
             if time.monotonic() - looked > ATTENTION:
                 threads, looked = sum(self.client.nthreads().values()) or 1, time.monotonic()
-            most = 1 if alone else AHEAD * threads
+            most = 1 if alone else 2 * threads  # one is computed, the next is ready
             while len(at) < most and (batch := next(left, None)) is not None:
                 future = self._submitted(batch)
                 at[future] = batch

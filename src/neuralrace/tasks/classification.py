@@ -9,6 +9,7 @@ from neuralrace.checks import generator, real_number
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.errors import whole_number
 from neuralrace.tasks.checks import label
+from neuralrace.tolerances import NOISE
 from neuralrace.types import Key
 
 
@@ -67,7 +68,7 @@ def contextual_classification(
     return Dataset(
         x={"x": x},
         y={"y": x[np.arange(len(x)), context][:, None]},
-        sample_weight=None if np.ptp(weight) < 1e-12 else weight,
+        sample_weight=None if np.ptp(weight) < NOISE else weight,
         labels={"context": context + 1},
     )
 

@@ -64,7 +64,7 @@ def random_routes(M: int = 7, K: int = 4, *, key: Key = 0) -> Bool[np.ndarray, "
     """
     routes = circulant_routes(M, K)
     rng = generator(key)
-    for _ in range(DEALS * M if M > 1 else 0):
+    for _ in range(20 * M if M > 1 else 0):  # 5 to 10 are known to be enough
         a, b = rng.choice(M, 2, replace=False)
         single = np.flatnonzero(routes[a] ^ routes[b])
         dealt = rng.permutation(single)
@@ -72,10 +72,6 @@ def random_routes(M: int = 7, K: int = 4, *, key: Key = 0) -> Bool[np.ndarray, "
         routes[np.ix_([a, b], single)] = False
         routes[a, dealt[:half]] = routes[b, dealt[half:]] = True
     return routes
-
-
-DEALS = 20
-"""How many pairs of rows per row deal out their outputs anew; 5 to 10 are known to be enough."""
 
 
 def route_ratio(routes: Bool[np.ndarray, "M M"]) -> float:

@@ -12,15 +12,13 @@ from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
+from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.names import flat
 from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
 
 HALF = 16
 """The digits of a digest of data that tell its samples; the others tell its gates."""
-
-COARSE = 0.5
-"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
 
 ABOUT = "approximate flow"
 """The clock of a run with momentum."""
@@ -207,7 +205,7 @@ def compare(
         max=float(gap.max()) / initial,
         start=float(start),
         end=float(end),
-        whole=bool(end >= reference.time[-1] * (1 - 1e-9)),
+        whole=bool(end >= reference.time[-1] * (1 - ROUNDING)),
         notes=notes,
         _reference=reference,
         _other=other,

@@ -7,10 +7,8 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError
+from neuralrace.tolerances import ROUNDING
 from neuralrace.types import ArrayLike
-
-ROUNDING = 1e-9
-"""A curve that ends above the level by less than this part of it has not left it."""
 
 
 def crossing_time(

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 THEORY = ("race", "closed form")
 """The methods whose trajectories are predictions."""
 
-ENTRIES = 64
-"""The largest number of entries at each time that are drawn one by one; of more, the norm is."""
-
 
 def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **style: Any) -> Axes:
     """See `Trajectory.plot`."""
@@ -110,7 +107,7 @@ def _entries(name: str, value: np.ndarray, lead: int) -> dict[str, np.ndarray]:
     size = int(np.prod(own))
     if size == 1:
         return {name: value.reshape(value.shape[:lead])}
-    if size > ENTRIES or size == 0:
+    if size > 64 or size == 0:
         axes = tuple(range(lead, value.ndim))
         return {f"‖{name}‖": np.sqrt((np.asarray(value, float) ** 2).sum(axis=axes))}
     return {

@@ -9,11 +9,9 @@ import numpy as np
 
 from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.run import Trajectory
 from neuralrace.trajectory.table import FINAL, from_table, to_table
-
-ROUNDING = 1e-9
-"""Coordinates that differ by less than this fraction are equal: 0.3 and 0.1 + 0.2 are."""
 
 SHOWN = 12
 """The largest number of coordinates that a message lists."""

@@ -10,19 +10,11 @@ from neuralrace.checks import weight_scale
 from neuralrace.dataset import Dataset, pathways, zero_loss
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
+from neuralrace.tolerances import COVERED, EQUAL, ROUNDING
 from neuralrace.types import Key
-
-LEARNED = 1e-6
-"""Nothing remains to be learned below this share of the initial loss."""
 
 MOST = 32
 """The largest number of pathways: a race of more takes long to solve."""
-
-COVERED = 0.9
-"""The gates of at least this share of all neurons that learn must be known."""
-
-EQUAL = 1e-9
-"""Growth rates closer than this, relative to the largest, count as equal."""
 
 
 def aligned(
@@ -136,7 +128,7 @@ def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np
 
 def neurons_of(found: AlignedPatterns, width: int) -> Int[np.ndarray, " P"]:
     """How many of `width` neurons have each pattern: neurons in order of growth, equally spaced."""
-    order = np.argsort(-np.round(found.rates / (EQUAL * found.fastest)), kind="stable")
+    order = np.argsort(-np.round(found.rates / (ROUNDING * found.fastest)), kind="stable")
     upto = np.cumsum(found.shares[order])
     total = _rounded(width * upto)
     if np.count_nonzero(np.diff(total, prepend=0)) > MOST:
@@ -148,14 +140,14 @@ def neurons_of(found: AlignedPatterns, width: int) -> Int[np.ndarray, " P"]:
 
 def _rounded(values: Float[np.ndarray, " P"]) -> Int[np.ndarray, " P"]:
     """Rounded to whole numbers, halves up, whatever rounding did to a half."""
-    return np.floor(values + 0.5 + EQUAL).astype(int)
+    return np.floor(values + 0.5 + ROUNDING).astype(int)
 
 
 def _patterns_or_none(
     rest: Dataset, data: Dataset, *, key: Key, neurons: int, leak: float
 ) -> AlignedPatterns | None:
     """The aligned patterns of the remaining targets, or None where nothing remains."""
-    if zero_loss(rest) <= LEARNED * zero_loss(data):
+    if zero_loss(rest) <= EQUAL * zero_loss(data):
         return None
     found = aligned_patterns(rest, key=key, neurons=neurons, leak=leak)
     return found if len(found) else None

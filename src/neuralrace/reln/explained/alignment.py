@@ -19,20 +19,13 @@ from neuralrace.reln.explained.fixed_points import (
     fixed_point,
     interior_fixed_points,
 )
-from neuralrace.reln.explained.settling import ZERO, settle
+from neuralrace.reln.explained.settling import settle
+from neuralrace.text import numbered
+from neuralrace.tolerances import FALLEN, GROWN, NOISE, ROUNDING
 from neuralrace.types import Key
 
 NEURONS = 2000
 """How many random neurons are followed."""
-
-ROUNDING = 1e-9
-"""Shares below this are rounding."""
-
-FALLEN = 0.01
-"""Neurons must have aligned before the loss has fallen by this share of its initial value."""
-
-GROWN = 2.0
-"""Neurons cannot have aligned before their squared weights have grown by this factor."""
 
 LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
@@ -215,7 +208,7 @@ class AlignedPatterns:
             return f"No end point was found, and {moving}: s* is not known; {self.how}."
         if not len(self):
             return f"No neuron learns: every direction stands still (s* = 0); {self.how}."
-        many = f"{len(self)} aligned pattern{'s' * (len(self) != 1)}, found from {self.how}"
+        many = f"{numbered(len(self), 'aligned pattern', '1')}, found from {self.how}"
         late = f", {self.moving:.2%} are still moving" if self.moving > ROUNDING else ""
         lines = [f"{many}; {self.dead:.1%} of neurons die{late}.".replace("%", " %")]
         lines.append(f"  {'rate':<9} {'basin':>7}  gates (▒ slides)")
@@ -273,7 +266,7 @@ def aligned_patterns(
     samples = Samples.of(data)
     settled = settle(samples, generator(key), count, leak)
     ends: dict[bytes, tuple[FixedPoint, float]] = {}
-    zero = ZERO * samples.bound
+    zero = NOISE * samples.bound
     dead = 1 - float(settled.live.mean())
     for members in settled.groups:
         point = fixed_point(samples, settled.gates(members), settled.direction(members), leak)

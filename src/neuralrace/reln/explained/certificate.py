@@ -12,7 +12,7 @@ from jaxtyping import Float
 from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.similarity import SIMILARITY
-from neuralrace.text import table_lines
+from neuralrace.text import percent, table_lines
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import (
     ERROR,
@@ -149,8 +149,8 @@ class Certificate:
         found = [self.outputs_mean, self.outputs_max, self.loss.mean, self.loss.max]
         similar = self.similarity_mean
         return [
-            *map(_percent, found),
-            *(_percent(similar[layer]) if layer in similar else "–" for layer in layers),
+            *map(percent, found),
+            *(percent(similar[layer]) if layer in similar else "–" for layer in layers),
         ]
 
     def _mean(self, values: np.ndarray) -> float:
@@ -266,7 +266,3 @@ def _unit(kernels: np.ndarray) -> np.ndarray:
     """Matrices `(T, N, N)` divided by their norms; a matrix of zeros stays one."""
     norm = np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
     return np.divide(kernels, norm, out=np.zeros_like(kernels), where=norm > 0)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.0f} %"

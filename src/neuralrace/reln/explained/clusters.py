@@ -20,9 +20,6 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
 
-DIGITS = 3
-"""Fractions count as the same if they agree in this number of digits."""
-
 RESTARTS = 10
 """The number of starts of K-means, of which the best is kept."""
 
@@ -164,7 +161,7 @@ class ActivitySamples:
         votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(gates))
         counts, counted = importance > 0, gates
         if gates.dtype != np.uint8:
-            counted = np.where(counts, np.round(gates, DIGITS), 0.0) + 0.0  # no −0
+            counted = np.where(counts, np.round(gates, 3), 0.0) + 0.0  # equal to 3 digits; no −0
         elif not counts.all():
             counted = gates & np.packbits(counts)
         first, which = different(counted)

@@ -23,24 +23,12 @@ from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-KEPT = 0.9
-"""The weights of a gating produce its gates if its kept share is at least this."""
-
-PROBES = 200
-"""The number of random neurons that show whether a start is small enough to align first."""
-
-OUTRUN = 1.15
-"""A gating is outrun if it learns later than this times the aligned gates.
-
-It is not reached if they learn later than this times the gating. Times within the same factor
-count as equal after a hand-over.
-"""
 
 
 @final
@@ -203,7 +191,7 @@ def consistency(
         aligned_start = start_from_scale(race.blocks, race.split, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
-            small = aligned_patterns(data, key=key, neurons=PROBES, leak=leak, limit=1)
+            small = aligned_patterns(data, key=key, neurons=200, leak=leak, limit=1)  # a probe
             small.warn_if_large(width, scale)
         start = aligned_start or GDLN(arch).init(random, scale=scale)
     found = kept_share(race, race.start(start), key=random, leak=leak)

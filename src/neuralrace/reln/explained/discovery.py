@@ -14,7 +14,6 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array, switch
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.reln.explained.aligned import LEARNED
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
@@ -36,9 +35,10 @@ from neuralrace.reln.observed.runs import (
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.text import table_lines
+from neuralrace.text import numbered, table_lines
+from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare
-from neuralrace.trajectory.compare import COARSE, largest_fall
+from neuralrace.trajectory.compare import largest_fall
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -47,20 +47,11 @@ if TYPE_CHECKING:
 ELBOW = "elbow"
 """The value of `pathways` that chooses their number."""
 
-ELBOW_GAIN = 0.5
-"""At an elbow the discrepancy falls to at most this part of that of a single pathway."""
-
-ROUNDING = 1e-8
-"""Discrepancies below this are rounding, and none of them is better than another."""
-
 COLUMNS = ("pathway", "share", "on for")
 """The columns of the printed pathways of a layer; the last counts samples."""
 
 WHERE = "where"
 """One more column for datasets with labels: these samples in words."""
-
-WIDEST = 48
-"""Words of more letters are left out of that column."""
 
 
 @final
@@ -139,7 +130,7 @@ class Discovery:
         if not self.curve:
             return None
         first, *others = self.curve.values()
-        return bool(max(min(others, default=first), ROUNDING) <= ELBOW_GAIN * first)
+        return bool(max(min(others, default=first), EQUAL) <= ELBOW_GAIN * first)
 
     @property
     def arch(self) -> Architecture:
@@ -243,7 +234,7 @@ class Discovery:
             off = float(each.share @ each.mismatch)
             empty = len(each) - len(np.unique(each.member))
             lines.append(
-                f"{len(each)} pathway{'s' * (len(each) != 1)} in {node}"
+                f"{numbered(len(each), 'pathway', '1')} in {node}"
                 + (f", {empty} without neurons" if empty else "")
                 + f"; neurons differ from theirs on {off:.1f} of {each.pattern.shape[1]} samples"
                 + (f"; {each.sampling}" if each.sampling else "")
@@ -261,7 +252,7 @@ class Discovery:
         if self.withheld is not None:
             return "\n".join([*lines, f"No gated network was trained to follow: {self.withheld}."])
         lines.append(
-            f"The gated network follows {len(self.runs)} run{'s' * (len(self.runs) > 1)} with a "
+            f"The gated network follows {numbered(len(self.runs), 'run', '1')} with a "
             f"mean discrepancy of {100 * self.discrepancy:.2f} % of {self._whole}."
         )
         if self.curve:
@@ -400,7 +391,7 @@ def _is_part(run: Trajectory) -> bool:
 def _nothing_left(run: Trajectory, data: Dataset) -> str | None:
     """Why there is nothing to compare where the task is learned already; None where it is not."""
     first, whole = float(run.loss[0]), zero_loss(data)
-    if first > LEARNED * whole:
+    if first > EQUAL * whole:
         return None
     return (
         f"nothing is left to learn, with a loss of {first:.2g} at t = {run.time[0]:g}, of "
@@ -412,7 +403,8 @@ def _words(on: Bool[np.ndarray, " N"], data: Dataset) -> str:
     """The samples of a pattern by their labels, or those left out, or a dash for many words."""
     for chosen, before in ((on, ""), (~on, "all but ")):
         text = where(np.flatnonzero(chosen), data).removeprefix("for ")
-        if text != f"{chosen.sum()} samples" and len(before + text) <= WIDEST:
+        # the width of the column
+        if text != f"{chosen.sum()} samples" and len(before + text) <= 48:
             return before + text
     return "–"
 

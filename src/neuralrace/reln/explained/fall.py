@@ -13,37 +13,12 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
 from neuralrace.reduction.solving.initial import later
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.stretches import LONGEST, stretches
+from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
 from neuralrace.trajectory import Trajectory
-
-BEGIN = 0.01
-"""The fall begins when the loss has made this share of it."""
-
-END = 0.1
-"""The fall ends when the loss is down to this share of its initial value."""
-
-MOMENTS = 40
-"""The number of losses, evenly between begin and end, at which the race is looked at."""
 
 FIRST = 8.0
 """How long the first stretch lasts, in units of one over the largest growth rate."""
-
-LONGEST = 1e5
-"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
-
-RESTING = 1e-6
-"""Weights that change by less than this part in a stretch of 8 / strength or longer are at rest.
-
-What grows so slowly would not have grown e-fold when `LONGEST` is over.
-"""
-
-NOISE = 1e-12
-"""Weights below this part of the largest initial one are rounding."""
-
-POINTS = 401
-"""The number of moments in a stretch, from which the times of the losses are interpolated."""
-
-STILL = 1e-9
-"""A gating whose strength is below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is driven by rounding."""
 
 
 def over_the_fall(race: Race, start: Start) -> Trajectory:
@@ -60,28 +35,36 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     **Raises:** `NeuralRaceError` where the gating learns nothing.
     """
     strength = max((block.drive for block in race.blocks), default=0.0)
-    if strength <= STILL * Samples.of(race.data).bound:
+    if strength <= NOISE * Samples.of(race.data).bound:
         raise NeuralRaceError(
             "this gating learns nothing, so that there are no weights to keep its gates",
             got="no pathway is driven: every Σ^yx is 0",
             wanted="a gating that starts to learn",
             fix="see nr.reln.aligned_patterns(data) for the gates that do",
         )
-    stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
-    noise = NOISE * stretches[0].sizes(0).max(initial=0.0)
-    first = float(stretches[0].loss[0])
-    end = max(END * first, race.outside + END * (first - race.outside))
-    while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
-        if len(stretches) > 1 and stretches[-1].rests(noise):
+    pieces: list[_Stretch] = []
+    first = end = noise = 0.0
+    for begin, at, solution in stretches(
+        lambda at, lasts: race.solve(times=np.linspace(0.0, lasts, 401), start=at),
+        lambda at, solution: later(race.blocks, at, solution),
+        start,
+        FIRST / strength,
+        LONGEST / strength,
+    ):
+        pieces.append(_Stretch(begin + solution.time, at, solution))
+        if begin == 0:
+            noise = NOISE * pieces[0].sizes(0).max(initial=0.0)
+            first = float(solution.loss[0])
+            end = max(END * first, race.outside + END * (first - race.outside))
+        if solution.loss[-1] <= end or (len(pieces) > 1 and pieces[-1].rests(noise)):
             break
-        stretches.append(stretches[-1].next(race))
-    time = np.concatenate([each.time for each in stretches])
-    lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
+    time = np.concatenate([each.time for each in pieces])
+    lowest = np.minimum.accumulate(np.concatenate([each.loss for each in pieces]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
-    begin = first - BEGIN * (first - race.outside)
-    levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
+    begin = first - FALLEN * (first - race.outside)
+    levels = np.linspace(begin, max(end, float(lowest[-1])), 40)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
-    return _joined([part for each in stretches for part in each.at(race, times)])
+    return _joined([part for each in pieces for part in each.at(race, times)])
 
 
 @final
@@ -92,11 +75,6 @@ class _Stretch:
     time: Float[np.ndarray, " T"]
     start: Start
     solution: Trajectory
-
-    @staticmethod
-    def of(race: Race, begin: float, start: Start, lasts: float) -> _Stretch:
-        grid = np.linspace(0.0, lasts, POINTS)
-        return _Stretch(begin + grid, start, race.solve(times=grid, start=start))
 
     @property
     def loss(self) -> Float[np.ndarray, " T"]:
@@ -115,11 +93,6 @@ class _Stretch:
         first, last = self.sizes(0), self.sizes(-1)
         seen = last > noise
         return bool((np.abs(last - first) <= RESTING * last)[seen].all())
-
-    def next(self, race: Race) -> _Stretch:
-        """The stretch that follows, from the weights at the end of this one."""
-        end = float(self.time[-1])
-        return _Stretch.of(race, end, later(race.blocks, self.start, self.solution), end)
 
     def at(self, race: Race, times: Float[np.ndarray, " T"]) -> list[tuple[float, Trajectory]]:
         """The solution at those of the times that fall into this stretch, and when it begins."""

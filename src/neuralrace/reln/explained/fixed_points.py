@@ -16,16 +16,8 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.observed.held import held_gates, lines_of
 from neuralrace.reln.possible.patterns import pattern_count, patterns
+from neuralrace.tolerances import EQUAL, MARGIN, TINY
 from neuralrace.types import ArrayLike
-
-INSIDE = 1e-9
-"""A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of a cell."""
-
-EQUAL = 1e-6
-"""Singular values closer than this, relative to the largest, count as equal."""
-
-TINY = 1e-300
-"""Keeps lengths of zero from being divided by."""
 
 
 @final
@@ -131,7 +123,7 @@ def fixed_point(
         z = samples.x @ w / length
         wrong = np.where(slides, 0.0, np.maximum(0.0, -state * z))
         beyond = np.where(slides, np.maximum(leak - g, g - 1), 0.0)
-        if wrong.max() <= INSIDE and beyond.max() <= 0:
+        if wrong.max() <= MARGIN and beyond.max() <= 0:
             return FixedPoint(np.clip(g, leak, 1.0), w, a, rate)
         if leak == 1:
             return FixedPoint(g, w, a, rate)  # a linear network has no boundaries
@@ -160,7 +152,7 @@ def interior_fixed_points(
         g = np.where(row, 1.0, leak)
         w, a, rate = _leading(samples, g)
         z = samples.x @ w / np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
-        apart = (np.abs(z[samples.x.any(axis=1)]) > INSIDE).all()
+        apart = (np.abs(z[samples.x.any(axis=1)]) > MARGIN).all()
         found += [
             FixedPoint(g, sign * w, sign * a, rate)
             for sign in (1.0, -1.0)
@@ -179,7 +171,7 @@ def _leading(
     matrix = (g[:, None] * samples.py).T @ samples.x
     if slides is not None and slides.any():
         _, s, vt = np.linalg.svd(samples.x[slides], full_matrices=False)
-        held = vt[s > INSIDE * s[0]]
+        held = vt[s > MARGIN * s[0]]
         matrix = matrix - matrix @ held.T @ held
     u, s, vt = np.linalg.svd(matrix, full_matrices=False)
     if near is None:

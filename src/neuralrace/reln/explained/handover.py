@@ -14,9 +14,11 @@ from neuralrace.dynamics import flow, train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import BEGIN, FIRST, LONGEST
+from neuralrace.reln.explained.fall import FIRST
+from neuralrace.reln.explained.stretches import LONGEST, stretches
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.tolerances import FALLEN
 from neuralrace.trajectory import crossing_time
 from neuralrace.types import WeightsLike
 
@@ -38,7 +40,7 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
     """
     race = reduce(arch, data)
     initial = race.constant + sum(block.initial_loss for block in race.blocks)
-    begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
+    begin, half = (initial - part * (initial - race.constant) for part in (FALLEN, 0.5))
     strength = max(block.drive for block in race.blocks)
     net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
     before, middle = _fallen_to(begin, net, weights, data, strength)
@@ -69,19 +71,20 @@ def _fallen_to(
 ) -> tuple[float, WeightsLike]:
     """When the loss of a gated network has fallen to a level, and its weights then.
 
-    It is not known in advance how long that takes. So the flow is followed in stretches, each as
-    long as all before it.
+    It is not known in advance how long that takes, so the flow is followed in `stretches`.
     """
-    time, lasts = 0.0, FIRST / strength
-    while time < LONGEST / strength:
-        run = flow(net, weights, data, times=np.linspace(0, lasts, 3), until_loss=level)
-        time, weights = time + float(run.time[-1]), run.final
+    for begin, _, run in stretches(
+        lambda w, lasts: flow(net, w, data, times=[0, lasts / 2, lasts], until_loss=level),
+        lambda _, run: run.final,
+        dict(weights),
+        FIRST / strength,
+        LONGEST / strength,
+    ):
         if run.loss[-1] <= level:
-            return time, weights
-        lasts = max(time, lasts)
+            return begin + float(run.time[-1]), run.final
     raise NeuralRaceError(
         "the gated network does not learn, so that there is nothing to hand over",
-        got=f"a loss above {level:.6g} at t = {time:.4g}",
+        got=f"a loss above {level:.6g} at t = {LONGEST / strength:.4g}",
         wanted="weights from which the loss of the gating falls",
         fix="start from larger weights, or from other ones: pass another key",
     )

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.reln.explained.fixed_points import FixedPoint, Samples
+from neuralrace.tolerances import ALIGNED_COSINE, NEURON_RESTS, NOISE, SLIDES
 
 STAGES = ((0.05, 300), (0.2, 600), (0.02, 600), (0.002, 600))
 """Steps of the flow, as the change of a neuron of unit length, and how many of each are taken.
@@ -24,22 +25,6 @@ AVERAGED = 300
 CHECK = 25
 """After this number of steps it is checked which neurons have come to rest."""
 
-REST = 1e-7
-"""A neuron rests where it moves across its direction by less than this times its speed."""
-
-SLIDES = 0.02
-"""A gate that is on for a share of the time between this and one minus this seems to slide.
-
-Which gates slide is decided by `fixed_point`; this is its first guess.
-"""
-
-ZERO = 1e-12
-"""A growth rate below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is rounding.
-
-That product bounds the growth rate of any neuron. Rates may be far below it where features differ
-in scale, so that only rounding counts as zero.
-"""
-
 AT_ONCE = 2**15
 """Neurons times samples that are moved at once: what a processor's cache holds."""
 
@@ -48,9 +33,6 @@ LOOKS = (6, 60)
 
 They show when neurons aligned.
 """
-
-NEAR = 0.9
-"""A neuron is aligned from when the cosine to its final direction stays above this."""
 
 
 @final
@@ -67,7 +49,7 @@ class Settled:
     @property
     def live(self) -> Bool[np.ndarray, " M"]:
         """Which neurons still grow, by more than rounding."""
-        return self.growth > ZERO * self.bound
+        return self.growth > NOISE * self.bound
 
     @property
     def groups(self) -> list[Int[np.ndarray, " G"]]:
@@ -91,7 +73,7 @@ class Settled:
     def is_near(self, members: Int[np.ndarray, " G"], point: FixedPoint) -> bool:
         """Whether some neurons have aligned to a fixed point, and are not only on their way."""
         mean, end = self.direction(members), np.concatenate([point.w, point.a])
-        return bool(mean @ end > NEAR * np.linalg.norm(mean) * np.linalg.norm(end))
+        return bool(mean @ end > ALIGNED_COSINE * np.linalg.norm(mean) * np.linalg.norm(end))
 
     @property
     def aligned_at(self) -> float:
@@ -124,7 +106,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     time, growth = np.zeros(count), np.zeros(count)
     on_for = np.zeros((count, len(unit)))
     path: list[tuple[np.ndarray, np.ndarray]] = []
-    still = ZERO * samples.bound
+    still = NOISE * samples.bound
     moving = np.arange(count)
     for stage, (step, steps) in enumerate(STAGES):
         for k in range(steps):
@@ -135,7 +117,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
             along = np.einsum("md,md->m", velocity, here)
             speed = np.sqrt(np.einsum("md,md->m", velocity, velocity))
             if k % CHECK == CHECK - 1:
-                rests = speed**2 - along**2 <= (REST * speed) ** 2
+                rests = speed**2 - along**2 <= (NEURON_RESTS * speed) ** 2
                 settled = moving[rests]
                 on_for[settled], growth[settled] = AVERAGED * on[rests], AVERAGED * along[rests]
                 moving, here, on = moving[~rests], here[~rests], on[~rests]
@@ -148,7 +130,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
             time[moving] += pace
     since = np.zeros(count)
     for place, when in path:
-        since = np.where((place * both).sum(axis=1) < NEAR, when, since)
+        since = np.where((place * both).sum(axis=1) < ALIGNED_COSINE, when, since)
     r = x.shape[1]
     whole = np.concatenate([both[:, :r] @ reads, both[:, r:] @ writes], axis=1)
     return Settled(whole, on_for[:, ray] / AVERAGED, growth / AVERAGED, samples.bound, since)

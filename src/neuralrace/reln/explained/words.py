@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from neuralrace.dataset import Dataset
+from neuralrace.text import several
 
 NAMED = 4
 """The most samples or values of a label that are named one by one."""
@@ -33,13 +34,8 @@ def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
     named = mine and meant(list(mine)) == len(samples)
     if named and max(map(len, mine.values())) <= NAMED:
         word = "and" if len(mine) == 1 else "or"
-        parts = [f"{name} {in_a_row([str(v) for v in v], word)}" for name, v in mine.items()]
+        parts = [f"{name} {several([str(v) for v in v], word)}" for name, v in mine.items()]
         return f"for {' and '.join(parts)}"
     if len(samples) <= NAMED:
-        return f"for sample{'s' * (len(samples) > 1)} {in_a_row([str(n + 1) for n in samples])}"
+        return f"for sample{'s' * (len(samples) > 1)} {several([str(n + 1) for n in samples])}"
     return f"for {len(samples)} samples"
-
-
-def in_a_row(names: list[str], word: str = "and") -> str:
-    """Names in a row, the last two joined by a word."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -19,26 +19,12 @@ from neuralrace.reln.observed.bits import PackedPatterns, blocks, different, on_
 from neuralrace.reln.observed.runs import gates_over_time, relu_of, single_weights
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tolerances import BOUNDARY, LEAST, MENTIONED, ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-BOUNDARY = 1e-3
-"""The default of `boundary`: a neuron counts as on where z > BOUNDARY ‖w‖‖x‖.
-
-Nearer to zero, the sign of z says little.
-"""
-
-ROUNDING = 1e-9
-"""Fractions within this of on or off are on or off."""
-
-LEAST = 0.01
-"""Neurons below this part of the largest weight of their layer are not counted."""
-
-UNDECIDED = 0.01
-"""Sentences say how much of the activity is on the boundary where it is more than this part."""
 
 
 @final
@@ -239,7 +225,7 @@ class Activity:
         late = switches.last[last > 0]
         if np.isfinite(late).any():
             text += f", the last time at t = {np.nanmax(late):g}"
-        if self.undecided[node][-1] > UNDECIDED:
+        if self.undecided[node][-1] > MENTIONED:
             text += f"; {self.undecided[node][-1]:.0%} of their activity is on the boundary"
         return text.replace("%", " %") + "."
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-SAME = 1e-9
-"""Inputs whose directions differ by less than this, or are opposite up to this, share a line."""
+from neuralrace.tolerances import MARGIN
 
 
 def held_gates(
@@ -45,7 +44,7 @@ def held_gates(
     still = ~slides
     pushed = here @ (x[still].T @ (gates[still] * drive[still])) + kernel @ fixed
     start = np.linalg.lstsq(part, guess - fixed, rcond=None)[0]
-    step = np.linalg.lstsq(kernel @ part, -(pushed + kernel @ part @ start), rcond=SAME)[0]
+    step = np.linalg.lstsq(kernel @ part, -(pushed + kernel @ part @ start), rcond=MARGIN)[0]
     return fixed + part @ (start + step)
 
 
@@ -55,7 +54,7 @@ def lines_of(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
     tree = KDTree(unit)
-    near, opposite = (tree.query_ball_point(s * unit, SAME) for s in (1, -1))
+    near, opposite = (tree.query_ball_point(s * unit, MARGIN) for s in (1, -1))
     first = np.array([min(a + b) for a, b in zip(near, opposite, strict=True)], int)
     first = first[first]  # of three inputs in a row, the outer two can be further apart
     line = np.unique(first, return_inverse=True)[1].ravel()

@@ -20,7 +20,7 @@ from neuralrace.dynamics.setup import prepared
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reln.observed.activity import BOUNDARY, activity
+from neuralrace.reln.observed.activity import activity
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     descent_of,
@@ -28,6 +28,7 @@ from neuralrace.reln.observed.runs import (
     recorded_weights,
     relu_of,
 )
+from neuralrace.tolerances import BOUNDARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 

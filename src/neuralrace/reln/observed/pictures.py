@@ -10,8 +10,9 @@ import numpy as np
 from neuralrace.checks import by_name, entries
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
-from neuralrace.reln.observed.activity import LEAST, Activity
+from neuralrace.reln.observed.activity import Activity
 from neuralrace.reln.observed.shares import OTHER
+from neuralrace.tolerances import LEAST
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:

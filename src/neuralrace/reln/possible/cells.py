@@ -10,19 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.errors import NeuralRaceError
-
-MARGIN = 1e-9
-"""Two directions closer than this are one, and a cell of weights narrower than this is empty."""
-
-DEGENERATE = 1e-7
-"""A direction counts as none where all inputs, on one scale, are smaller than this along it.
-
-Rounding of 1e-16, seen on the scale of such a direction, reaches `MARGIN`.
-"""
-
-VANISHING = 1e-15
-"""An input smaller than this in every feature, relative to the feature's largest value, is zero."""
-
+from neuralrace.tolerances import DEGENERATE, MARGIN, VANISHING
 
 ROUNDS = 3
 """How often inputs and features are scaled in turn; the orthonormal basis does the rest."""

@@ -13,7 +13,8 @@ from numpy.typing import DTypeLike
 
 from neuralrace.checks import generator, plain_array, real_array, switch
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.reln.possible.cells import MARGIN, Lines, enumerated, solved, too_many
+from neuralrace.reln.possible.cells import Lines, enumerated, solved, too_many
+from neuralrace.tolerances import MARGIN
 from neuralrace.types import ArrayLike, Key
 
 LIMIT = 1_000_000

@@ -90,11 +90,6 @@ def _tables(parts: Sequence[Part]) -> Iterator[Table]:
             yield from _tables(part.parts)
 
 
-def numbered(count: int, what: str) -> str:
-    """`one network`, `2 networks`."""
-    return f"{count} {what}s" if count != 1 else f"one {what}"
-
-
 def decimals(values: np.ndarray) -> int | None:
     """How many decimals numbers of several networks have that their spread supports.
 

@@ -15,7 +15,7 @@ from neuralrace.reln import Certificate, Discovery
 from neuralrace.reln import certify as certified
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, numbered, percent, table_of
+from neuralrace.study.answers.answer import PICTURE, Answer, table_of
 from neuralrace.study.answers.matches import (
     Match,
     match_table,
@@ -24,6 +24,7 @@ from neuralrace.study.answers.matches import (
 )
 from neuralrace.study.options import explain_options, types_options
 from neuralrace.study.work import TRAINED, Work, members
+from neuralrace.text import numbered, percent
 from neuralrace.trajectory import compare
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from neuralrace.reln import Discovery
 from neuralrace.report import Table
-from neuralrace.study.answers.answer import numbered, percent
 from neuralrace.study.work import Work
+from neuralrace.text import numbered, percent, several
 
 
 @final
@@ -78,7 +78,7 @@ def nearest_sentences(matches: list[Match]) -> list[str]:
     tied = [m.name for m in matches if m.differ == best.differ]
     near = f"{best.name} is the nearest of the gatings" if others else f"Beside {best.name}"
     if len(tied) > 1:
-        near = f"{' and '.join(tied)} are equally near"
+        near = f"{several(tied)} are equally near"
     text = (
         f"{near}: a pattern found differs from the nearest one of {best.name} on "
         f"{percent(best.differ)} of the samples on average, and {best.common} of its "

@@ -10,15 +10,13 @@ import numpy as np
 from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, numbered
+from neuralrace.study.answers.answer import Answer, finite
 from neuralrace.study.options import learning_rate, modes_options
 from neuralrace.study.work import Work
+from neuralrace.text import numbered, several
 
 SAID = 5
 """The most modes that the first sentence names."""
-
-LONGER = 1.3
-"""Curves are drawn until this many times the half-time of the last mode."""
 
 
 def modes(work: Work) -> Answer:
@@ -98,7 +96,7 @@ def sure_sentences(table: ModeTable) -> list[str]:
         starts = numbered(count, "random start")
         said.append(f"The order that is predicted is the same from all of {starts}.")
     said += [
-        f"{' and '.join(names)} are the same to this network: they are never told apart."
+        f"{several(names)} are the same to this network: they are never told apart."
         for names in table.alike
     ]
     return said + [f"{name} has no words: {why}." for name, why in table.unnamed.items()]
@@ -126,7 +124,7 @@ def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
     """The strength of every mode that has a closed form."""
     form = race.closed_form(table.start)
     last = np.nanmax(table.half_time, initial=0.0) or 1.0
-    times = np.linspace(0, LONGER * last, 301)
+    times = np.linspace(0, 1.3 * last, 301)
     curves = [
         Curve(mode, times, form.modes[mode].value(times), "theory")
         for mode in table.names

@@ -9,28 +9,16 @@ import numpy as np
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import (
-    Answer,
-    finite,
-    numbered,
-    percent,
-    picture_size,
-    time_range,
-    to_spread,
-)
+from neuralrace.study.answers.answer import Answer, finite, picture_size, time_range, to_spread
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.options import CRITERION
 from neuralrace.study.work import TRAINED, Work, members
+from neuralrace.text import numbered, percent
+from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time, half_time
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
-
-ROUNDING = 1e-6
-"""An error below this part of the initial loss is that of computing the same thing in two ways."""
-
-DRAWN = 30
-"""Nodes of a graph that can still be told apart in a picture."""
 
 
 def train(work: Work) -> Answer:
@@ -153,7 +141,7 @@ def predict(work: Work) -> Answer:
     """The loss of gated networks from their initial weights, with nothing fitted."""
     runs, solved, race = work.gated, work.predicted, work.race
     theory = [compare(run, own) for run, own in zip(members(runs), solved, strict=True)]
-    is_check = race.is_exact and not race.is_decoupled and mean(theory) < ROUNDING
+    is_check = race.is_exact and not race.is_decoupled and mean(theory) < EQUAL
     off = (
         f"the loss of the gated network is off by {percent(mean(theory))} of the initial loss on "
         f"average, and by {percent(max(c.max for c in theory))} at most"
@@ -231,7 +219,7 @@ def _relu_sentence(work: Work, follows: list[Comparison]) -> str:
 def _drawn(work: Work) -> list[Part]:
     """The gated network, where it is small enough to draw."""
     arch, data = work.gated_network
-    if len(arch.sizes) > DRAWN:
+    if len(arch.sizes) > 30:  # nodes beyond this cannot be told apart
         return []
     import matplotlib.pyplot as plt
 

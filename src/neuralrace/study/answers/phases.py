@@ -11,13 +11,14 @@ from neuralrace.contests import phase_diagram as diagram
 from neuralrace.dynamics import train_ensemble
 from neuralrace.plot import style
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
+from neuralrace.study.answers.answer import PICTURE, Answer, finite
 from neuralrace.study.answers.networks import criterion
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.grid import spread
 from neuralrace.study.options import contest_options, plain, training_options
 from neuralrace.study.work import Work
+from neuralrace.text import numbered, percent
 from neuralrace.trajectory import crossing_time
 
 

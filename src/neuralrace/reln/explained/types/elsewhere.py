@@ -16,9 +16,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import class_middles, share_right
 from neuralrace.reln.explained.types.symmetries import Symmetries
-
-DIGITS = 9
-"""Two images of a sample count as the same if they agree in this number of digits."""
+from neuralrace.tolerances import DIGITS
 
 PIECE = 1000
 """The number of symmetries whose maps are added up at once."""

@@ -11,32 +11,19 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.explained.alignment import FALLEN, GROWN
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, Neurons, descend
 from neuralrace.reln.explained.types.symmetries import Symmetries, fold, moved
+from neuralrace.tolerances import BEGUN, ENOUGH, FALLEN, GROWN
 
-BEGUN = (1e-4, 1e-3, FALLEN)
+FALLS = (BEGUN, 1e-3, FALLEN)
 """Falls of the loss, as shares, at which it is asked whether neurons have aligned."""
-
-LOOKS = 8
-"""The number of times, evenly in log time after the alignment, at which directions are compared."""
-
-TRIES = 4
-"""The number of clusterings, with and without split clusters each, among which to choose."""
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 """The numbers of types that are tried where none is asked for."""
 
-ENOUGH = 0.02
-"""Types are enough if their outputs are this near to the wide limit, about as seeds are."""
-
 BEFORE = 200
 """The number of moments, evenly in time and again in log time, at which alignment is watched."""
-
-BETWEEN = 32
-"""The number of recorded moments from one such time to the next."""
-
 
 # ---- the wide limit -----------------------------------------------------------------------------
 
@@ -75,7 +62,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
     initial = float(0.5 * np.asarray(crowd.p) @ (np.asarray(crowd.y) ** 2).sum(axis=1))
     part = descend(crowd, neurons, rate, grid[:1])
     begins = 0
-    for share in BEGUN:  # from larger weights, the loss begins to fall before neurons have aligned
+    for share in FALLS:  # from larger weights, the loss begins to fall before neurons have aligned
         part = descend(crowd, neurons, rate, grid, until=(1 - share) * initial)
         begins = len(part.stops) - 1
         if not part.loss[-1] <= (1 - share) * initial or begins > len(grid) - 3:
@@ -89,9 +76,10 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
             break
     stops, loss, seen = [part.stops], [part.loss], [part.values]
     looks = [part.final]
-    cuts = np.unique(np.geomspace(part.stops[-1], steps, LOOKS + 1).round().astype(int))
+    # even in log time
+    cuts = np.unique(np.geomspace(part.stops[-1], steps, 9).round().astype(int))
     for i, j in pairwise(cuts):
-        some = np.unique(np.linspace(i, j, BETWEEN + 1).round().astype(int))
+        some = np.unique(np.linspace(i, j, 33).round().astype(int))
         part = descend(crowd, looks[-1], rate, some)
         stops.append(part.stops[1:])
         loss.append(part.loss[1:])
@@ -154,7 +142,7 @@ def _nearest(
     best: tuple[Descended, np.ndarray] | None = None
     least = np.inf
     for split in (False, True) if count % 2 == 0 else (False,):
-        for _ in range(TRIES if 1 < count - split < len(directions.weight) else 1):
+        for _ in range(4 if 1 < count - split < len(directions.weight) else 1):
             start, members = directions.clustered(count, split, int(random.integers(2**31)))
             done = descend(crowd, start, rate, stops, counting=True)
             squares = ((done.values["outputs"] - wanted) ** 2).sum(axis=2) @ np.asarray(crowd.p)

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.reln.explained.alignment import FALLEN, GROWN, aligned_patterns
+from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.types.crowd import Crowd
 from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
@@ -38,17 +38,13 @@ from neuralrace.reln.explained.types.timeline import (
 )
 from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
 from neuralrace.reln.observed.activity import opened
+from neuralrace.text import numbered
+from neuralrace.tolerances import FALLEN, GROWN
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NEURONS = 2000
-"""The number of random neurons that stand for the network."""
-
-MORE = 8
-"""The number of types that is advised, at least, where few were enough to follow the outputs."""
 
 
 @final
@@ -188,7 +184,7 @@ class NeuronTypes:
 
     def __str__(self) -> str:
         settings, error = self.trajectory.settings, self.error
-        many = f"{len(self)} type{'s' * (len(self) > 1)} of neurons"
+        many = f"{numbered(len(self), 'type', '1')} of neurons"
         differ = "It differs" if len(self) == 1 else "They differ"
         assert error.outputs is not None  # types record them
         loss, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
@@ -204,7 +200,7 @@ class NeuronTypes:
         if self.chosen:
             head.append(
                 "Their number was chosen so that they follow the outputs; they do not describe "
-                f"every neuron. types={max(MORE, 2 * len(self))} tells more."
+                f"every neuron. types={max(8, 2 * len(self))} tells more."
             )
         return story(
             head,
@@ -388,7 +384,7 @@ def types(
             np.append(wide.loss[:at], done.loss),
             np.concatenate([wide.outputs[:at], done.values["outputs"]]),
             later,
-            f"{len(order)} type{'s' * (len(order) != 1)} of neurons",
+            f"{numbered(len(order), 'type', '1')} of neurons",
         ),
         wide=trajectory(wide.loss, wide.outputs, wide.others, "the wide limit"),
         time=rate * done.stops,

@@ -8,23 +8,12 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from neuralrace.reln.explained.alignment import FALLEN
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, Neurons, descend
 from neuralrace.reln.explained.types.grouping import Wide, drawn
 from neuralrace.reln.explained.types.symmetries import Symmetries
-
-LEADING = 0.01
-"""A pattern leads if it and its images have at least this share of the strength."""
-
-FEW = 20
-"""Where fewer rare neurons than this are among those drawn, more are drawn to count them."""
-
-MORE = 20
-"""At most this many times as many neurons are drawn, and only until the rest."""
-
-RARE = 0.05
-"""A chance above this is worth a warning."""
+from neuralrace.text import percent
+from neuralrace.tolerances import FALLEN, LEADING, RARE
 
 
 @final
@@ -104,13 +93,9 @@ class Rest:
         if self.without is None:
             return said
         return (
-            f"{said} Without them {_percent(self.without)} of the initial loss is left at the end, "
-            f"with them {_percent(self.left)}."
+            f"{said} Without them {percent(self.without)} of the initial loss is left at the end, "
+            f"with them {percent(self.left)}."
         )
-
-
-def _percent(part: float) -> str:
-    return "less than 0.01 %" if part < 1e-4 else f"{100 * part:.3g} %"
 
 
 def rests_of(
@@ -140,8 +125,8 @@ def rests_of(
         count, draws = int(outside.sum()), many
         if not count:
             continue  # those that lead go on by themselves
-        more = min(MORE * many, many * int(wide.stops[-1]) // at)
-        if count < FEW and more > many:
+        more = min(20 * many, many * int(wide.stops[-1]) // at)
+        if count < 20 and more > many:  # too few to count them
             fresh = drawn(samples, random, more, scale, width)
             then = descend(crowd, fresh, rate, np.array([0, at])).final
             count, draws = int(_outside(crowd, symmetries, then)[0].sum()), more

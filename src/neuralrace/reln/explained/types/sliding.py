@@ -21,6 +21,7 @@ from neuralrace.reln.observed.runs import (
     relu_of,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -33,15 +34,6 @@ ON = 1
 
 SLIDING = 2
 """The state of a neuron that is held at the boundary of a sample."""
-
-SWEEPS = 2000
-"""The most sweeps over all boundaries when the gates are solved for."""
-
-HOPS = 2
-"""The number of times that boundaries within reach are added to those already found."""
-
-SETTLED = 1e-9
-"""The gates are solved once no gate changes by more than this in a sweep."""
 
 
 @final
@@ -229,7 +221,7 @@ def filippov(
     gram = samples.x @ samples.x.T
     speed = (slope * q) @ gram
     near = np.abs(z) <= rate * (np.abs(speed) + np.abs(q) * np.diag(gram))
-    for _ in range(HOPS):  # a hop over one boundary moves the neuron along the others too
+    for _ in range(2):  # a hop over one boundary moves the neuron along the others too
         near |= np.abs(z) <= rate * (np.abs(speed) + (near * np.abs(q)) @ np.abs(gram))
     return _solved(samples.x, slope, q, near, leak)
 
@@ -331,7 +323,7 @@ def _coordinate_descent(
 ) -> None:
     """Solve for the shares of all neurons in place, one boundary after another until all rest."""
     moving = np.flatnonzero(slides.any(axis=1))
-    for _ in range(SWEEPS):
+    for _ in range(2000):
         part, pushed, held = share[moving], push[moving], slides[moving]
         before = part.copy()
         for s in np.flatnonzero(held.any(axis=0)):
@@ -339,6 +331,6 @@ def _coordinate_descent(
             speed = still[moving[mine], s] + (part[mine] * pushed[mine]) @ cosine[s]
             part[mine, s] = np.clip(part[mine, s] - speed / pushed[mine, s], 0.0, 1.0)
         share[moving] = part
-        moving = moving[np.abs(part - before).max(axis=1) > SETTLED]
+        moving = moving[np.abs(part - before).max(axis=1) > ROUNDING]
         if not len(moving):
             break

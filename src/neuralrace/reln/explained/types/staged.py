@@ -25,13 +25,8 @@ from neuralrace.reln.explained.types.sliding import (
 )
 from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tolerances import BEGUN, ROUNDING
 from neuralrace.trajectory import Trajectory
-
-BEGUN = 1e-4
-"""Neurons count as aligned when the loss has fallen by this share of its initial value."""
-
-LOOKS = 5
-"""The most recorded moments of a stage at which sliding gates are solved for."""
 
 GATES = ("sliding", "rounded", "measured")
 """The kinds of gates that a stage may have."""
@@ -132,7 +127,7 @@ def staged(
 def log_cuts(stops: Int[np.ndarray, " T"], count: int) -> Int[np.ndarray, " S"]:
     """Where stages begin, as indices of recorded moments, and the last moment."""
     ends = np.geomspace(max(stops[0], 1), stops[-1], count + 1)
-    at = np.searchsorted(stops, ends * (1 - 1e-9)).clip(0, len(stops) - 1)
+    at = np.searchsorted(stops, ends * (1 - ROUNDING)).clip(0, len(stops) - 1)
     return np.unique(np.concatenate([[0], at, [len(stops) - 1]]))
 
 
@@ -160,7 +155,7 @@ def _sliding(
 
     means = []
     for begin, end in pairwise(cuts):
-        looks = np.unique(np.linspace(begin, end, LOOKS).round().astype(int))
+        looks = np.unique(np.linspace(begin, end, 5).round().astype(int))  # at most so many
         total = 0.0
         for i, j in pairwise(looks):
             (early, held), (late, holds) = at(int(i)), at(int(j))

@@ -8,24 +8,19 @@ from jaxtyping import Float, Int
 from neuralrace.dataset import Dataset
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
-from neuralrace.reln.explained.words import in_a_row, where
+from neuralrace.reln.explained.words import where
+from neuralrace.text import numbered, percent, several
+from neuralrace.tolerances import SMALL
 from neuralrace.trajectory import Trajectory
 
 EVENTS = 6
 """The number of events that are told of a type, the first ones."""
-
-SMALL = 0.02
-"""What a type does while it has less than this share of the strength is not told."""
 
 VERBS = {OFF: "switches off", ON: "switches on", SLIDING: "begins to slide"}
 """What a type does when it enters a state."""
 
 VERBS_OF_SEVERAL = {OFF: "switch off", ON: "switch on", SLIDING: "begin to slide"}
 """The same for several types."""
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _sentences_of(
@@ -41,32 +36,30 @@ def _sentences_of(
     Each event has the share of the strength that the group has then.
     """
     k, share = group[0], shares[:, group].sum(axis=1)
-    several = len(group) > 1
-    it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if several else ("it", "has", VERBS)
-    s = "" if several else "s"
-    who = f"Types {in_a_row([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
+    plural = len(group) > 1
+    it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if plural else ("it", "has", VERBS)
+    s = "" if plural else "s"
+    who = f"Types {several([str(each + 1) for each in group])}" if plural else f"Type {k + 1}"
     every = [event for event in events if event.type == k + 1]
     then = {event: float(share[np.searchsorted(time, event.time)]) for event in every}
     mine = [event for event in every if then[event] >= SMALL]
-    alike = " in all and do the same" if several else ""
-    if several and mine:
+    alike = " in all and do the same" if plural else ""
+    if plural and mine:
         alike += f", each at its own times; those of type {k + 1} are told"
-    lines = [f"{who} {has} {_percent(share[-1])} of the strength at the end{alike}."]
+    lines = [f"{who} {has} {percent(share[-1])} of the strength at the end{alike}."]
     peak = int(share.argmax())
     if share[peak] > share[-1] + SMALL and peak > 0:
         lines[0] = lines[0].replace(" at the end", f" at the end, {_at_most(share, time)}", 1)
     counts = share >= SMALL
-    be = "are" if several else "is"
+    be = "are" if plural else "is"
     if counts[0]:
         lines[0] += (
-            f" {it.capitalize()} start{s} with {_percent(share[0])}, {_on(states[0, k], data)}."
+            f" {it.capitalize()} start{s} with {percent(share[0])}, {_on(states[0, k], data)}."
         )
     told = {event.time: [] for event in mine}
     for event in mine:
         what = f"{it} {verbs[event.state]} {where(event.samples, data)}"
-        told[event.time].append(
-            f"  From t = {event.time:.4g} on ({_percent(then[event])}), {what}."
-        )
+        told[event.time].append(f"  From t = {event.time:.4g} on ({percent(then[event])}), {what}.")
     for i in np.flatnonzero(counts[1:] & ~counts[:-1]) + 1:  # it begins to count
         last = np.flatnonzero(counts[:i])
         since = time[last[-1]] if len(last) else -np.inf
@@ -74,23 +67,23 @@ def _sentences_of(
             again = "again " * bool(len(last))
             told.setdefault(float(time[i]), []).insert(
                 0,
-                f"  From t = {time[i]:.4g} on {it} {has} {_percent(SMALL)} or more {again}"
+                f"  From t = {time[i]:.4g} on {it} {has} {percent(SMALL)} or more {again}"
                 f"and {be} {_on(states[i, k], data)}.",
             )
     in_order = [line for when in sorted(told) for line in told[when]]
     lines += in_order[:EVENTS]
     if len(in_order) > EVENTS:
         rest = len(in_order) - EVENTS
-        follow = f"{_counted(rest, 'more event')} follow{'s' * (rest == 1)}"
+        follow = f"{numbered(rest, 'more event', '1')} follow{'s' * (rest == 1)}"
         on, slide = (int((states[-1, k] == state).sum()) for state in (ON, SLIDING))
         lines.append(
-            f"  {follow}; at the end {it} {be} on for {_counted(on, 'sample')} and "
+            f"  {follow}; at the end {it} {be} on for {numbered(on, 'sample', '1')} and "
             f"slide{s} for {slide}."
         )
     faint = len(every) - len(mine)
     if faint:
-        left = f"{_counted(faint, 'event')} {'is' if faint == 1 else 'are'} left out"
-        lines.append(f"  {left}: {it} {has} less than {_percent(SMALL)} of the strength then.")
+        left = f"{numbered(faint, 'event', '1')} {'is' if faint == 1 else 'are'} left out"
+        lines.append(f"  {left}: {it} {has} less than {percent(SMALL)} of the strength then.")
     return lines
 
 
@@ -103,11 +96,7 @@ def _on(states: Int[np.ndarray, " N"], data: Dataset) -> str:
 
 def _at_most(share: Float[np.ndarray, " T"], time: Float[np.ndarray, " T"]) -> str:
     peak = int(share.argmax())
-    return f"at most {_percent(share[peak])}, at t = {time[peak]:.4g}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"at most {percent(share[peak])}, at t = {time[peak]:.4g}"
 
 
 def story(
@@ -121,7 +110,7 @@ def story(
 ) -> str:
     """What happens, in sentences, after those of the `head`."""
     loss = trajectory.loss
-    many = f", with {_counted(len(events), 'event')}"
+    many = f", with {numbered(len(events), 'event', '1')}"
     if events:
         many += "; in brackets is the share of the strength at that moment"
     lines = [

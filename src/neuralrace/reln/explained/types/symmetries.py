@@ -14,13 +14,9 @@ from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.text import numbered
+from neuralrace.tolerances import ROUNDING, ROUNDINGS
 from neuralrace.types import ArrayLike
-
-SAME = 1e-9
-"""Two inner products count as equal if they differ by less than this, relative to the largest."""
-
-ROUNDINGS = 16
-"""Numbers of low precision may differ by this many roundings, if that is more than `SAME`."""
 
 MOST_SAMPLES = 1000
 """Tasks with more samples are not searched for symmetries."""
@@ -56,7 +52,7 @@ class Symmetries:
     samples: Samples
     complete: bool = True
     searched: bool = True
-    tolerance: float = SAME
+    tolerance: float = ROUNDING
 
     @cached_property
     def elements(self) -> Int[np.ndarray, "order N"]:
@@ -131,7 +127,7 @@ class Symmetries:
                 return "The task has no symmetry."
             return "No symmetry was found, but the search gave up before its end."
         many = len(self.orbits)
-        orbits = f"{many} orbit{'s' * (many > 1)}"
+        orbits = numbered(many, "orbit", "1")
         if self.complete:
             return f"The task has {self.order} symmetries; its samples form {orbits}."
         return (
@@ -170,10 +166,10 @@ def tolerance_of(data: Dataset) -> float:
     """By how much inner products may differ, given the precision of inputs and targets."""
     kinds = [np.asarray(a).dtype for a in (*data.x.values(), *data.y.values())]
     rounding = max((float(np.finfo(kind).eps) for kind in kinds if kind.kind == "f"), default=0.0)
-    return max(SAME, ROUNDINGS * rounding)
+    return max(ROUNDING, ROUNDINGS * rounding)
 
 
-def symmetries_of(samples: Samples, tolerance: float = SAME) -> Symmetries:
+def symmetries_of(samples: Samples, tolerance: float = ROUNDING) -> Symmetries:
     """The symmetries of a task that is given as plain matrices."""
     n = len(samples.x)
     if n > MOST_SAMPLES:

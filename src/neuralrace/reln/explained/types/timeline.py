@@ -11,29 +11,18 @@ from jaxtyping import Float, Int
 from neuralrace.dataset import Dataset
 from neuralrace.plot import COLOURS, draw_curves, letter_panels, style
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
+from neuralrace.tolerances import BRIEF, FAINT, SLIDES
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TOLD = 6
-"""The number of types that are told and drawn; those that do the same count as one."""
-
-FAINT = 0.005
-"""Types that never have this share of the strength are not told, but for the first."""
-
 ROWS = 6
 """The most groups into which the rows of a strip are sorted by a label."""
 
-SLIDES = 0.02
-"""A gate that is on for a share of the steps between this and one minus this slides."""
-
 UNKNOWN = -1
 """The state before the first interval."""
-
-BRIEF = 1.1
-"""A state is brief if its end is less than this many times as late as its beginning."""
 
 
 @final
@@ -161,7 +150,8 @@ def strongest(
         groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
     over_time = lambda group: shares[:, group].sum(axis=1)
     every = sorted(groups.values(), key=lambda group: -over_time(group).max())
-    told = every[:1] + [group for group in every[1:TOLD] if over_time(group).max() >= FAINT]
+    # the others are omitted
+    told = every[:1] + [group for group in every[1:6] if over_time(group).max() >= FAINT]
     return sorted(told, key=lambda group: -over_time(group)[-1])
 
 

@@ -19,13 +19,11 @@ from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, Neurons, descend
 from neuralrace.reln.explained.types.staged import split_outputs
 from neuralrace.reln.explained.types.symmetries import Symmetries, moved
+from neuralrace.tolerances import DIGITS
 from neuralrace.trajectory import Trajectory
 
 MOST_IMAGES = 5000
 """The most neurons that a stage may have, all images of all types counted."""
-
-DIGITS = 9
-"""Two images of a type count as the same if they agree in this number of digits."""
 
 
 @final

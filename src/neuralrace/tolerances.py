@@ -1,0 +1,213 @@
+"""Every number by which something counts as zero, as equal, as at rest or as reached.
+
+What a user may want to change is an argument of a function, whose default stands here.
+"""
+
+from __future__ import annotations
+
+# Rounding, in float64 --------------------------------------------------------------------------
+
+ROUNDING = 1e-9
+"""Numbers that are computed directly and differ by less than this part are equal."""
+
+DIGITS = 9
+"""The same where numbers are compared after rounding: the decimals in which they must agree."""
+
+NOISE = 1e-12
+"""What is below this part of the largest of its kind, or of its bound, is zero.
+
+Such as singular values, weights, and growth rates compared with √(⟨‖x‖²⟩⟨‖y‖²⟩), which bounds them.
+Growth rates may be far below that bound where features differ in scale, so that only rounding
+counts as zero.
+"""
+
+DEPENDENT = 1e-13
+"""The same where what is dropped never returns, although a weak direction may still grow.
+
+Such as singular values of the inputs of a class, each feature in its own unit.
+"""
+
+TINY = 1e-300
+"""Keeps lengths of zero from being divided by."""
+
+EQUAL = 1e-6
+"""What is solved for, iterated, trained or in float32 is equal if it differs by less than this.
+
+Such as learning times, losses compared with the initial one, stationary points, growth rates, and
+singular values compared with the largest. It is above the rounding of float32, and below the
+distance of different modes.
+"""
+
+PRINTED = 1e-5
+"""Times are printed to five digits: two times that differ by less than this part are equal."""
+
+ROUNDINGS = 16
+"""Inner products in low precision may differ by this many roundings, if that exceeds `ROUNDING`."""
+
+# Directions and cells --------------------------------------------------------------------------
+
+MARGIN = 1e-9
+"""Unit vectors closer than this, or opposite up to this, share a line.
+
+A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of the cell of v, and a cell
+of weights narrower than this is empty.
+"""
+
+DEGENERATE = 1e-7
+"""A direction counts as none where all inputs, on one scale, are smaller than this along it.
+
+Rounding of 1e-16, seen on the scale of such a direction, reaches `MARGIN`.
+"""
+
+VANISHING = 1e-15
+"""An input smaller than this in every feature, relative to the feature's largest value, is zero."""
+
+# Neurons and their gates -----------------------------------------------------------------------
+
+BOUNDARY = 1e-3
+"""A neuron counts as on where z > BOUNDARY ‖w‖‖x‖. Nearer to zero, the sign of z says little."""
+
+LEAST = 0.01
+"""Neurons below this part of the largest weight of their layer are not counted."""
+
+MENTIONED = 0.01
+"""A sentence mentions a share, such as that of undecided activity, where it exceeds this."""
+
+SLIDES = 0.02
+"""A gate that is on for a share of the time between this and one minus this seems to slide.
+
+`fixed_point` decides which gates do; this is its first guess.
+"""
+
+NEURON_RESTS = 1e-7
+"""A neuron rests where it moves across its direction by less than this times its speed."""
+
+ALIGNED_COSINE = 0.9
+"""A neuron is aligned from when the cosine to its final direction stays above this."""
+
+COVERED = 0.9
+"""The gates of at least this share of all neurons that learn must be known."""
+
+GROWN = 2.0
+"""Neurons cannot have aligned before their squared weights have grown by this factor."""
+
+KEPT = 0.9
+"""The weights of a gating produce its gates if its kept share is at least this."""
+
+OUTRUN = 1.15
+"""A gating is outrun if it learns later than this times the aligned gates.
+
+It is not reached if they learn later than this times the gating. Times within the same factor
+count as equal after a hand-over.
+"""
+
+RELIABLE = 0.85
+"""If the kept share of the aligned gates is below this, no constant gating is reliable.
+
+This number is part of the definition of a contest's verdict, fixed before these 18 tasks
+(docs/kept.md).
+"""
+
+ELBOW_GAIN = 0.5
+"""At an elbow the discrepancy falls to at most this part of that of a single pathway."""
+
+# Types of neurons ------------------------------------------------------------------------------
+
+BEGUN = 1e-4
+"""Neurons count as aligned when the loss has fallen by this share of its initial value."""
+
+ENOUGH = 0.02
+"""Types are enough if their outputs are this near to the wide limit, about as seeds are."""
+
+LEADING = 0.01
+"""A pattern leads if it and its images have at least this share of the strength."""
+
+RARE = 0.05
+"""A chance of lacking neurons that exceeds this is worth a warning."""
+
+SMALL = 0.02
+"""Events of a type are omitted while it has less than this share of the strength."""
+
+FAINT = 0.005
+"""Types that never have this share of the strength are omitted, except the first."""
+
+BRIEF = 1.1
+"""A state is brief if its end is less than this many times as late as its beginning."""
+
+# The fall of the loss, and rest ----------------------------------------------------------------
+
+FALLEN = 0.01
+"""The loss has begun to fall once it has made this share of its fall.
+
+Neurons must have aligned by then; leads mean nothing in this first part and in the last one; and
+losses that are further apart than this part of the initial loss differ.
+"""
+
+END = 0.1
+"""The fall ends when the loss is down to this share of its initial value."""
+
+COARSE = 0.5
+"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
+
+AT_REST = 0.01
+"""A curve is at rest from when on it stays within this part of its range of its end."""
+
+RESTING = 1e-6
+"""Weights that change by less than this part in a stretch of 8 / strength or longer are at rest.
+
+What grows so slowly would not have grown e-fold at 10⁵ / strength, when the wait is over.
+"""
+
+BLOCK_RESTS = 1e-4
+"""A block rests where its weights change by less than this part of the largest in one step."""
+
+ROUTE_RESTS = 1e-10
+"""A route from one stationary point to another has come to rest at this speed ‖dW/dt‖ / ‖W‖."""
+
+# Contests --------------------------------------------------------------------------------------
+
+COMPARABLE = 0.5
+"""t·s/s* is used as an estimate if a gating's growth rate s is at least this times s*."""
+
+NEAR_RIVAL = 0.05
+"""A rival that is later than the winner by less than this share is near."""
+
+CHANGES = 0.5
+"""The margin of a near rival changes where it does so by more than this part of the smaller one."""
+
+# Learning from rewards -------------------------------------------------------------------------
+
+STATIONARY = 1e-10
+"""The largest entry of the velocity at a stationary point."""
+
+NEWTON = 1e-3
+"""The largest step of Newton, relative to the weights or 1, that a point found may be away."""
+
+NEVER = 1e-6
+"""A choice with a lower probability counts as never taken: its values then hardly learn."""
+
+UNSEEN = 1e-10
+"""The same among the stimuli of one input: its associations with that choice then hardly learn."""
+
+NEUTRAL = 1e-7
+"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero."""
+
+ARRIVED = 1e-3
+"""The distance of values from a stationary point within which a route ends at it."""
+
+SYMMETRIC = 1e-11
+"""Velocities that differ by less than this, at random weights of size 1, are the same."""
+
+MODERATE = 1e6
+"""Weights of animals that did not diverge are below this."""
+
+# Learning rates found from checkpoints ---------------------------------------------------------
+
+REPLAYS = 0.1
+"""A replayed interval may differ by this part of the change of the weights over it."""
+
+TELLS = 1.25
+"""Checkpoints tell a rate where one that differs by this factor does not lead to the next one."""
+
+SAME_RATE = 0.02
+"""Two rates whose ratio differs from one by less than this count as the same."""

@@ -110,10 +110,11 @@ def test_ranges_of_other_winners_hold_at_both_ends():
     pairs = nr.tasks.natural_gatings(data)
     level = 1.2
     found = nr.contest(pairs, criterion=level)
-    page = str(found)
-    ranges = [lead for lead in found.leads if lead.name != found.winner]
-    said = [lead for lead in ranges if f"between {lead.low:.3g} and {lead.high:.3g}, " in page]
-    assert said and "With a criterion above" not in page and "With a criterion below" not in page
+    said = [lead for lead in found.leads if lead.name != found.winner]
+    texts = [sentence.text for sentence in found.sentences() if sentence.id == "lead"]
+    assert texts and len(texts) == len(said)
+    for lead, text in zip(said, texts, strict=True):
+        assert f"between {lead.low:.2g} and {lead.high:.2g} {lead.name}" in text
     for lead in said:
         for part in (0.1, 0.9):
             at = lead.low + part * (lead.high - lead.low)
@@ -123,7 +124,7 @@ def test_ranges_of_other_winners_hold_at_both_ends():
 def test_a_reference_that_learns_nearly_all_is_not_said_to_learn_only_all():
     data = nr.tasks.extended_xor(0.4)
     check = nr.contest(data, criterion=0.02, relative=True).check()
-    assert "only 100 %" not in " ".join(check.sentences("aligned"))
+    assert not any("only 100 %" in said.text for said in check.sentences("aligned"))
 
 
 def test_an_average_start_needs_no_name():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.contests import PhaseDiagram
 from neuralrace.contests.phases import Crossover
 from neuralrace.explanation import Explanation, Row
 from neuralrace.study import ANSWERS
@@ -17,16 +18,14 @@ from neuralrace.study.work import Work
 from tests.test_errors import says
 from tests.test_study import xor
 
+NO_ONE = SimpleNamespace(entrants={})
+
 
 def phases(times, crossovers=()):
     """What sentences are made of, as `nr.phase_diagram` returns it."""
     table = {name: np.array(values, float) for name, values in times.items()}
     values = np.arange(len(next(iter(table.values()))), dtype=float)
-    best = min(table, key=lambda name: table[name][0])
-    winners = (best if np.isfinite(table[best][0]) else None,)
-    return SimpleNamespace(
-        parameter="d", values=values, times=table, crossovers=crossovers, winners=winners
-    )
+    return PhaseDiagram("d", values, table, crossovers, "start", "criterion", 0.0, lambda _: NO_ONE)
 
 
 def test_networks_that_never_learn_are_counted_among_the_trained():

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import switch, weight_scale
+from neuralrace.checks import one_of, switch, weight_scale
 from neuralrace.contests.contest_picture import draw_contest
-from neuralrace.contests.contest_text import contest_text, nobody
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.leads import Lead, leads
+from neuralrace.contests.outcome import (
+    PRINTED,
+    UNLEARNED,
+    contest_frame,
+    contest_sentences,
+    nobody,
+    place,
+)
 from neuralrace.contests.times import (
     SCALE,
     Candidates,
@@ -30,10 +37,12 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.stretches import LONGEST
+from neuralrace.results import Result, Sentence
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import pandas
 
 MOMENTS = 201
 """The number of moments until the end of each candidate at which all curves are compared."""
@@ -47,7 +56,7 @@ WIDTH = 200
 
 @final
 @dataclass(frozen=True, eq=False)
-class Contest:
+class Contest(Result):
     """Learning times of candidate gatings; see `contest`.
 
     `entrants` holds every candidate's race, start and time by name; `start` describes in words how
@@ -115,13 +124,7 @@ class Contest:
 
         ```
         """
-        if name not in self.entrants:
-            raise NeuralRaceError(
-                f"there is no candidate {name!r}",
-                got=repr(name),
-                wanted=f"one of {listed(self.entrants)}",
-                fix="pass the name of a candidate of this contest",
-            )
+        one_of("name", name, self.entrants, "a candidate of this contest")
         if self.checked is not None:  # everything was measured already
             return self.checked.keeps(name)
         only = check(self.task, self.entrants, self.rule, self.width, self.key, only=name)
@@ -167,6 +170,20 @@ class Contest:
         if self.winner is None:
             return dict.fromkeys(self.times, np.nan)
         return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
+
+    def place(self, name: str) -> str:
+        """How much later than the first a candidate is, in words, or what is known of its time.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(0.2)
+        >>> nr.contest({"linear": nr.tasks.linear_pathways(data),
+        ...             "xor": nr.tasks.xor_pathways(data)}).place("linear")
+        '4 times as long'
+
+        ```
+        """
+        return place(self, one_of("name", name, self.entrants, "a candidate of this contest"))
 
     @property
     def strengths(self) -> dict[str, float]:
@@ -274,8 +291,41 @@ class Contest:
         """The `leads` if they were computed, as with the contest unless it said `leads=False`."""
         return self.__dict__.get("leads", ())
 
-    def __str__(self) -> str:
-        return contest_text(self)
+    def frame(self) -> pandas.DataFrame:
+        """One row per candidate, the first to learn first, and one for the reference if checked.
+
+        `candidate`; `time`, infinite for never, NaN where it is not known; `margin`, how much later
+        than the winner's, as a share; `kept`, the share of its gates that a ReLU network would
+        keep, NaN where not known or not asked; `verdict`, a `Kept`, or None before the check;
+        `least_loss`, below which no weights get; `learns`, the part of the loss ½⟨‖y‖²⟩ that can be
+        learned; `strength` (`strengths`); `implementable`, or None; `residual`, the largest
+        coupling that the reduction dropped; `exact`, whether it dropped none; `method`, where the
+        time comes from; `reference`, whether it is the aligned gates of the check; `rough`, whether
+        its start is approximate. Makes no check.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(0.5)
+        >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+        ...                     "xor": nr.tasks.xor_pathways(data)})
+        >>> found.frame()[["candidate", "margin"]].round(3).values.tolist()
+        [['xor', 0.0], ['linear', 0.56]]
+
+        ```
+        """
+        return contest_frame(self)
+
+    def sentences(self, *, leads: Sequence[Lead] | None = None) -> tuple[Sentence, ...]:
+        """Who is first, what was asked, what a ReLU network would do, and what else to know.
+
+        `leads` are those of the contest, as far as they were computed, unless they are given.
+        """
+        return tuple(contest_sentences(self, self.followed if leads is None else leads))
+
+    def _printed(self) -> pandas.DataFrame:
+        table = self.frame()
+        full = bool((table["learns"] > 1 - UNLEARNED).all())
+        return table[[name for name in PRINTED if not (full and name == "learns")]]
 
 
 def contest(
@@ -348,17 +398,16 @@ def contest(
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
     ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01, check=True)
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    linear is first.
-    candidate    time  later by  strength  implementable  kept  reduction
-    linear     8.6675     0.0 %       0.5            yes  1.00  exact; closed form
-    xor         9.374     8.2 %     0.433            yes  1.00  exact; closed form
-    aligned    8.2147    -5.2 %       0.5              –  1.00  exact; reference; solved race
-    criterion: loss 0.2
-    start: equal aligned starts: every edge at 0.01, whatever its width
+    linear is predicted to learn first, at t = 8.667; xor 8.2 % later.
+    candidate   time  margin  strength  implementable  kept  verdict  exact  method
+    linear     8.667     0 %       0.5  yes            1.00  kept       yes  closed form
+    xor        9.374   8.2 %     0.433  yes            1.00  kept       yes  closed form
+    aligned    8.215  -5.2 %       0.5  –              1.00  –          yes  solved race
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
     A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.
     For the whole curve, see types of neurons (nr.reln.types).
-    xor: kept.
+    (2 more: sentences())
     >>> nr.contest(data).winner
     'aligned'
 

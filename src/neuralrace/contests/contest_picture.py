@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.contests.colours import candidate_colours
-from neuralrace.contests.contest_text import KNOWN, nobody
+from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,18 +13,20 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
-from neuralrace.contests.contest_text import KNOWN, nobody
+from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.phase_picture import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
 from neuralrace.reln.explained.stretches import LONGEST
+from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import pandas
 
 
 HALVINGS = 2
@@ -43,7 +45,7 @@ class Crossover:
 
 @final
 @dataclass(frozen=True, eq=False)
-class PhaseDiagram:
+class PhaseDiagram(Result):
     """Learning times over a task parameter and the crossovers between winners.
 
     See `phase_diagram`. `times[name]` has the shape of `values`; `winners` has one name per
@@ -188,35 +190,71 @@ class PhaseDiagram:
         inside = [names for value, names in pairs if low <= value <= high]
         return [n for n in inside[0][1:] if all(n in names for names in inside)] if inside else []
 
-    def __str__(self) -> str:
-        edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
-        lines = [f"Who is first, by {self.parameter}:"]
-        for low, high in pairwise(edges):
-            unsure = self.is_unsure(low, high)
-            winner = self.winner_at((low + high) / 2)
-            winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
-            inside = zip(self.values, self.checked or (), strict=False)
-            checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
-            lost = len(checked) - sum(checked)
-            note = (
-                f" (not kept by ReLU networks at {lost} of {len(checked)} values)" if lost else ""
-            )
-            equal = self.equals(low, high)
-            note += f" (equal: {', '.join(equal)})" if equal else ""
-            lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
-        lines += [
-            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known."
-            for name, values in self.unknown.items()
+    def frame(self) -> pandas.DataFrame:
+        """One row per value of the parameter and candidate.
+
+        `value`; `candidate`; `time`, infinite for never, NaN where it is not known; `first`,
+        whether it wins there or is equal to the winner; `kept`, whether a ReLU network would keep
+        its gates: known of winners, after `check`.
+        """
+        unknown = self.unknown
+        kept = self.checked or (None,) * len(self.values)
+        rows = [
+            {
+                "value": value,
+                "candidate": name,
+                "time": np.nan if value in unknown.get(name, ()) else float(times[k]),
+                "first": name in self.tied[k],
+                "kept": kept[k] if name == self.winners[k] else None,
+            }
+            for k, value in enumerate(map(float, self.values))
+            for name, times in self.times.items()
         ]
-        lines += [f"criterion: {self.criterion}", f"start: {self.start}"]
-        lines.append(
-            "every reduction exact"
-            if Exactness(self.residual)
-            else f"reductions approximate: couplings up to {self.residual:.1e} dropped"
+        return framed(("value", "candidate", "time", "first", "kept"), rows, {"time": TIME})
+
+    def _printed(self) -> pandas.DataFrame:
+        """Who is first in each range of the parameter."""
+        edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
+        rows = []
+        for low, high in pairwise(map(float, edges)):
+            inside = zip(self.values, self.checked or (), strict=False)
+            kept = [each for v, each in inside if low <= v <= high and each is not None]
+            unsure, winner = self.is_unsure(low, high), self.winner_at((low + high) / 2)
+            winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
+            row = {"from": low, "to": high, "first": winner, "equal": self.equals(low, high)}
+            rows.append(row | {"kept": f"{sum(kept)} of {len(kept)}" if kept else ""})
+        return framed(("from", "to", "first", "equal", "kept"), rows)
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Where the winner changes, what was asked, and what is not known."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        name = self.parameter
+        none = "no gating" + " whose time is known" * bool(self.unknown)
+        places = ", ".join(
+            f"from {c.below or none} to {c.above or none} at {name} = {c.value:.4f}"
+            for c in self.crossovers
         )
+        text = "Without training anything, the gating that learns first is predicted to change "
+        if not self.crossovers:
+            text = f"{self.winners[0] or 'No gating'} is first for {name} from "
+            places = f"{self.values[0]:.4g} to {self.values[-1]:.4g}"
+        yield Sentence("first", f"{text}{places}.")
+        yield Sentence("basis", f"Criterion: {self.criterion}; start: {self.start}.")
         if self.checked is None:
-            lines.append("Not checked: would ReLU networks keep these gates? Ask check().")
-        return "\n".join(lines)
+            text = "Not checked: would ReLU networks keep these gates? Ask check()."
+            yield Sentence("unchecked", text)
+        elif any(kept is not None for kept in self.checked):
+            kept = [each for each in self.checked if each is not None]
+            text = f"ReLU networks would keep the winner's gates at {sum(kept)} of {len(kept)} "
+            yield Sentence("kept", f"{text}values.")
+        for name, values in self.unknown.items():
+            text = f"{name} at {len(values)} of {len(self.values)} values: when it learns is not "
+            yield Sentence("unknown", f"{text}known.")
+        if not Exactness(self.residual):
+            text = f"Reductions are approximate: couplings up to {self.residual:.1e} are dropped."
+            yield Sentence("inexact", text)
 
 
 def phase_diagram(
@@ -258,13 +296,14 @@ def phase_diagram(
     >>> def gatings(delta):
     ...     data = nr.tasks.extended_xor(delta)
     ...     return {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
-    >>> print(nr.phase_diagram(gatings, "delta", [0, 2], start=1e-3))
-    Who is first, by delta:
-      0            … 0.87286536   xor
-      0.87286536   … 2            linear
-    criterion: loss 0.2
-    start: equal aligned starts: every edge at 0.001, whatever its width
-    every reduction exact
+    >>> phases = nr.phase_diagram(gatings, "delta", [0, 2], start=1e-3)
+    >>> print(phases)  # doctest: +NORMALIZE_WHITESPACE
+    Without training anything, the gating that learns first is predicted to change
+    from xor to linear at delta = 0.8729.
+      from      to  first
+         0  0.8729  xor
+    0.8729       2  linear
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width.
     Not checked: would ReLU networks keep these gates? Ask check().
 
     ```

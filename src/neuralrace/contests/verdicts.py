@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import assert_never, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
 from neuralrace.reln.explained.consistency import kept_share
 from neuralrace.reln.possible.patterns import is_implementable
+from neuralrace.results import Sentence
 from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
 from neuralrace.types import Key
 
@@ -40,7 +41,7 @@ PAST = "an output bias learns past all gates; what neurons align to beside it is
 
 
 @final
-class Kept(Enum):
+class Kept(StrEnum):
     """What becomes of a candidate's gates in a ReLU network; see `contest`.
 
     They are kept and learned in time (`KEPT`), kept but slower than the aligned gates (`OUTRUN`),
@@ -197,78 +198,87 @@ class Check:
     def _is_unreliable(self) -> bool:
         return self.kept.get(ALIGNED, np.nan) < RELIABLE
 
-    def sentences(self, winner: str | None) -> list[str]:
+    def sentences(self, winner: str | None) -> tuple[Sentence, ...]:
         """The conclusion from the contest as a whole, in sentences."""
+        return tuple(self._sentences(winner))
+
+    def _sentences(self, winner: str | None) -> Iterator[Sentence]:
         if self.fastest == 0:
-            return [f"{NEVER[0].upper()}{NEVER[1:]}."]
-        said = []
+            yield Sentence("never", f"{NEVER[0].upper()}{NEVER[1:]}.")
+            return
         kept = winner is not None and winner != ALIGNED and self.is_kept(winner)
         if winner is not None and winner != ALIGNED:
-            no = self.verdict(winner) is Kept.NOT_KEPT and not self.detail(winner)
-            if kept or no:
-                would = "would" if kept else "would not"
-                said.append(f"A ReLU network {would} keep the gates of {winner}.")
-            elif np.isnan(self.kept[winner]):
-                reason = self.unchecked.get(winner, "their kept share is not known")
-                said.append(f"The gates of {winner} were not checked: {reason}.")
-            else:
-                said.append(f"The gates of {winner}: {self.describe(winner)}.")
+            yield Sentence("kept", self._what_becomes_of(winner))
         if not kept and self.reference is not None:
-            said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
-        if self.reference is None:
-            said.append(f"There is no reference: {self.reason or 'it is not known'}.")
-        inputs = [set(entrant.race.arch.inputs) for entrant in self.entrants.values()]
-        if self.reference is not None and any(each != inputs[0] for each in inputs):
-            said.append(
-                "Candidates read different inputs; the aligned gates are those of a network that "
-                f"reads all of them, side by side: {', '.join(sorted(set().union(*inputs)))}."
-            )
+            text = self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
+            if text:
+                yield Sentence("expected", text)
         if self._is_unaligned:
-            said.append(
+            yield Sentence(
+                "unaligned",
                 "The start is too large for neurons to align before the loss falls: "
-                f"{self.unaligned}, so the check says little."
+                f"{self.unaligned}, so the check says little.",
             )
         if self._is_unreliable:
-            said.append(
+            yield Sentence(
+                "unreliable",
                 "No constant gating is reliable here: gates change while the network learns, and "
-                f"the kept share of the aligned gates themselves is {self.kept[ALIGNED]:.2f}."
+                f"the kept share of the aligned gates themselves is {self.kept[ALIGNED]:.2f}.",
             )
+        if self.reference is None:
+            text = f"There is no reference: {self.reason or 'it is not known'}."
+            yield Sentence("no reference", text)
         every = [*self.entrants.values(), *([self.reference] if self.reference else [])]
         if any(is_late(entrant) for entrant in every):
-            said.append(
-                "The check covers the first half of learning only, and the criterion is below that."
+            yield Sentence(
+                "late",
+                "The check covers the first half of learning only, and the criterion is below "
+                "that.",
+            )
+        inputs = [set(entrant.race.arch.inputs) for entrant in self.entrants.values()]
+        if self.reference is not None and any(each != inputs[0] for each in inputs):
+            yield Sentence(
+                "inputs",
+                "Candidates read different inputs; the aligned gates are those of a network that "
+                f"reads all of them, side by side: {', '.join(sorted(set().union(*inputs)))}.",
             )
         if self.reference is not None and not self._is_unaligned and self.expected(winner) is None:
-            said.append(CHANGING)
-        return said
+            yield Sentence("changing", CHANGING)
 
-    def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
+    def _what_becomes_of(self, winner: str) -> str:
+        """The verdict on the winner."""
+        verdict = self.verdict(winner)
+        if verdict is Kept.KEPT or (verdict is Kept.NOT_KEPT and not self.detail(winner)):
+            would = "would" if verdict is Kept.KEPT else "would not"
+            return f"A ReLU network {would} keep the gates of {winner}."
+        if np.isnan(self.kept[winner]):
+            reason = self.unchecked.get(winner, "their kept share is not known")
+            return f"The gates of {winner} were not checked: {reason}."
+        return f"The gates of {winner}: {self.describe(winner)}."
+
+    def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> str:
         """What to expect if the winner is not kept, according to the aligned gates."""
         time = f"t = {reference.time:.4g}"
         if reference.is_unknown:
-            return [
+            return (
                 "When the gates that it aligns to reach the criterion is not known: "
                 f"{reference.unknown}."
-            ]
+            )
         if not np.isfinite(reference.time):
-            return [
-                "The gates that it aligns to do not reach the criterion"
-                + (" either." if not alone else ".")
-            ]
+            either = "" if alone else " either"
+            return f"The gates that it aligns to do not reach the criterion{either}."
         if is_at_its_end(reference):
-            return [
+            return (
                 f"The gates that it aligns to reach the criterion at {time}, but the criterion is "
                 f"near the least loss that they can reach, {100 * (1 - reference.learns):.2g} % of "
                 "the initial loss. The network will have changed its gates by then, so this time "
                 "is not reliable."
-            ]
+            )
         if alone:
-            return []
+            return ""
         if self._is_unaligned or self._is_unreliable or is_late(reference):
-            return [f"The gates that it aligns to would take {time}."]
-        return [
-            f"Expect a ReLU network to learn at about {time}, with the gates that it aligns to."
-        ]
+            return f"The gates that it aligns to would take {time}."
+        return f"Expect a ReLU network to learn at about {time}, with the gates that it aligns to."
 
 
 def covers(entrant: Entrant) -> bool:

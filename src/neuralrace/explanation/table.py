@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from neuralrace.checks import one_of, switch
 from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
-from neuralrace.text import table_lines
+from neuralrace.results import SHARE, TIME, Result, Sentence, framed
+from neuralrace.text import percent, several
 from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
 
 NEAR = 2.0
@@ -51,6 +53,23 @@ DRAWN = 7
 
 NONE = "None of the gatings describes the network"
 """What is said where outputs of gatings are near, and something else speaks against each."""
+
+COLUMNS = (
+    "explanation",
+    "kind",
+    "loss",
+    "loss_per_seed",
+    "outputs",
+    "outputs_per_seed",
+    "kept",
+    "variables",
+    "half_time",
+    "left",
+    "differ",
+    "pace",
+    "near",
+)
+"""The columns of `Explanation.frame`."""
 
 REST = 0.01
 """A curve is at rest from when on it stays within this part of its initial loss of its end."""
@@ -117,7 +136,7 @@ class Row:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Result):
     """Explanations of a ReLU network side by side, best first; made by `explain`.
 
     `rows` are sorted by the distance of their outputs, or by half-time where no network was
@@ -240,8 +259,8 @@ class Explanation:
             closest = self.rows[0]
             return (
                 f"The patterns of the neurons are nearest to {closest.name}: a neuron differs "
-                f"from its pathway on {_percent(closest.differ)} of the samples, on average over "
-                "moments and over neurons, by their weights."
+                f"from its pathway on {percent(closest.differ or 0.0)} of the samples, on average "
+                "over moments and over neurons, by their weights."
             )
         if self.floor is None or all(row.outputs is None for row in self.rows):
             closest = self.rows[0]
@@ -271,10 +290,16 @@ class Explanation:
             f"{left}."
         )
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The advice, and what to know besides."""
-        return (self.advice, *self._of_doubts, *self._of_types, *self.remarks, *self._of_left_out)
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The advice, what to know besides, and what the table was made from."""
+        return (
+            Sentence("advice", self.advice),
+            *(Sentence("doubt", text) for text in self._of_doubts),
+            *(Sentence("narrow", text) for text in self._of_types),
+            *(Sentence("remark", text) for text in self.remarks),
+            *(Sentence("left out", text) for text in self._of_left_out),
+            *([Sentence("made", self.made)] if self.made else []),
+        )
 
     @property
     def _doubts(self) -> dict[str, str]:
@@ -343,54 +368,44 @@ class Explanation:
             ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last) or last)
         return ax
 
-    def __str__(self) -> str:
-        head, lines = self._table()
-        return "\n".join([self.made, *table_lines(head, lines, right=head[1:]), *self.sentences])
+    def frame(self) -> pandas.DataFrame:
+        """One row per explanation, best first, and one for another seed where that is known.
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """The cells of the table, first its head."""
-        if self._patterns_only:
-            head = ["explanation", "neurons differ on"]
-            return head, [[row.name, _percent(row.differ)] for row in self.rows]
-        if not self.runs:
-            head = ["prediction", "half-time", "loss at the end", "kept", "variables"]
-            return head, [
-                [
-                    row.name,
-                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "not seen",
-                    _percent(row.left),
-                    _share(row.kept),
-                    str(row.variables),
-                ]
-                for row in self.rows
-            ]
-        head = ["explanation", "loss", "× seeds", "outputs", "× seeds", "kept", "variables"]
-        lines = []
+        `explanation`, its name; `kind`, `"gating"`, `"staged"`, `"types"`, `"narrow"` or `"seed"`;
+        `loss` and `outputs`, how far it is from the network, and `loss_per_seed` and
+        `outputs_per_seed`, how many times as far as another seed is; `kept`, the share of gates
+        that a ReLU network would keep; `variables`, how many numbers evolve; `half_time`; `left`,
+        the loss at the end as a part of the initial loss; `differ`, the part of the samples on
+        which a neuron differs from its pathway; `pace`, the half-time over that of the networks;
+        `near`, whether the outputs are about as near as those of another seed. NaN where a number
+        is not known.
+        """
+        near = {row.name for row in self.near}
+        rows: list[dict[str, Any]] = []
         for row in self.rows:
-            ratio = self.times_floor(row.name)
-            by_loss, by_outputs = ("–", "–") if ratio is None else (f"{r:.3g}" for r in ratio)
-            errors = [_percent(row.loss), by_loss, _percent(row.outputs), by_outputs]
-            lines.append([row.name, *errors, _share(row.kept), str(row.variables)])
+            ratios = self.times_floor(row.name) or (None, None)
+            numbers = (row.loss, ratios[0], row.outputs, ratios[1], row.kept, row.variables)
+            numbers = (*numbers, row.half_time, row.left, row.differ, row.pace)
+            numbers = (np.nan if number is None else float(number) for number in numbers)
+            values = (row.name, row.kind, *numbers, row.name in near)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
         if self.floor is not None:
-            loss, outputs = map(_percent, self.floor)
-            lines.append(["(another seed)", loss, "1", outputs, "1", "–", "–"])
-        return head, lines
+            loss, outputs = self.floor
+            values = ("another seed", "seed", loss, 1.0, outputs, 1.0, *[np.nan] * 6, True)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        units = dict.fromkeys(("loss", "outputs", "left", "differ"), SHARE)
+        return framed(COLUMNS, rows, units | {"half_time": TIME, "kept": "kept"})
 
-
-def several(names: Sequence[str]) -> str:
-    """Names one after the other: a, b and c."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    def _printed(self) -> pandas.DataFrame:
+        columns = ["loss", "loss_per_seed", "outputs", "outputs_per_seed", "kept", "variables"]
+        if self._patterns_only:
+            columns = ["differ"]
+        elif not self.runs:
+            columns = ["half_time", "left", "kept", "variables"]
+        return self.frame()[["explanation", *columns]]
 
 
 def _rests(run: Trajectory) -> float:
     """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
     away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
     return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f} %"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"

@@ -358,7 +358,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
                 "implementable": check.implementable.get(name),
                 "pathways": _kept_pathways(problem, name, entrant),
             }
-    found["sentences"] = check.sentences(contest.winner)
+    found["sentences"] = [said.text for said in check.sentences(contest.winner)]
     if check.reference is not None:
         time = number(check.reference.time)
         times = _axis(contest, LONGER * (time or 0.0))

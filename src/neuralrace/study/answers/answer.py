@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,6 +13,7 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import current_look
 from neuralrace.report import Part, Section, Table
+from neuralrace.text import percent as percent
 
 if TYPE_CHECKING:
     import pandas
@@ -150,3 +152,15 @@ def time_range(times: np.ndarray) -> str:
 def finite(value: float) -> float | None:
     """A number for a table, or None where it is infinite or not a number."""
     return float(value) if np.isfinite(value) else None
+
+
+def table_of(frame: pandas.DataFrame, caption: str, file: str) -> Table:
+    """The `frame()` of a result as a part of the report; what is not known or never is empty."""
+
+    def cell(value: Any) -> Any:
+        value = value.value if isinstance(value, Enum) else value
+        value = value.item() if isinstance(value, np.generic) else value
+        return finite(value) if isinstance(value, float) else value
+
+    rows = [[cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return Table(list(frame.columns), rows, caption, file)

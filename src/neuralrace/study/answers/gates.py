@@ -15,7 +15,7 @@ from neuralrace.reln import Certificate, Discovery
 from neuralrace.reln import certify as certified
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, finite
+from neuralrace.study.answers.answer import PICTURE, Answer, table_of
 from neuralrace.study.answers.matches import (
     Match,
     match_table,
@@ -264,7 +264,7 @@ def explain(work: Work) -> Answer:
         numbers[f"error_{name}"] = float(row.error)
     title = "Which small model explains them?"
     parts = partial(_explanation_parts, work, found)
-    advice, *more = found.sentences
+    advice, *more = [said.text for said in found.sentences() if said.id != "made"]
     which = f" (network 1 of {work.count})" if work.count > 1 else ""
     matches = matched_gatings(work, work.discovered) if work.asks("discover") else []
     both = gates_and_curves(matches, found)
@@ -291,20 +291,6 @@ KINDS: Mapping[str, Any] = {"types": "theory", "narrow": "relu"}
 
 
 def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
-    head = ["explanation", "loss", "outputs", "times another seed", "kept", "variables"]
-    rows: list[list[Any]] = []
-    for row in found.rows:
-        times = found.times_floor(row.name)
-        rows.append(
-            [
-                row.name,
-                row.loss,
-                row.outputs,
-                None if times is None else finite(times[1]),
-                row.kept,
-                row.variables,
-            ]
-        )
     curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]
     curves += [
         Curve(row.name, row.trajectory.time, row.trajectory.loss, KINDS.get(row.kind, "simulation"))
@@ -312,7 +298,7 @@ def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
         if row.trajectory is not None
     ]
     return [
-        Table(head, rows, "Explanations, best first", "explain.csv"),
+        table_of(found.frame(), "Explanations, best first", "explain.csv"),
         Curves(
             curves,
             caption="Loss of every explanation; but for types of neurons all are trained networks",

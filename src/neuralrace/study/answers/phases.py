@@ -94,17 +94,7 @@ def phase_sentences(
     found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[str, ...]:
     """Where the winner changes, and how near trained networks are to the fastest gating."""
-    name, nobody = found.parameter, "no gating"
-    ends = f"{found.values[0]:.4g} to {found.values[-1]:.4g}"
-    places = ", ".join(
-        f"from {c.below or nobody} to {c.above or nobody} at {name} = {c.value:.4f}"
-        for c in found.crossovers
-    )
-    first = (
-        f"Without training anything, the gating that learns first is predicted to change {places}."
-    )
-    if not found.crossovers:
-        first = f"{found.winners[0] or 'No gating'} is first for {name} from {ends}."
+    name, first = found.parameter, found.sentences()[0].text
     if trained is None:
         return (first,)
     values, times = trained

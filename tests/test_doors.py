@@ -17,7 +17,11 @@ import neuralrace as nr
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralrace"
+TOLERANCES = "neuralrace.tolerances"
+"""Thresholds, which all rooms share and users do not import."""
+
 ROOMS = [f"neuralrace.{path.stem}" for path in sorted(SOURCE.glob("[a-z]*.py"))]
+ROOMS.remove(TOLERANCES)
 ROOMS += [f"neuralrace.{path.parent.name}" for path in sorted(SOURCE.glob("*/__init__.py"))]
 
 FENCE = re.compile(r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -60,7 +64,8 @@ def private_names(text: str, room: str = "") -> list[str]:
             modules = [a.name for a in node.names if a.name.startswith("neuralrace.")]
             found += [m for m in modules if m not in ROOMS]
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralrace"):
-            if room and f"{node.module}.".startswith(f"{room}."):
+            own = f"{node.module}.".startswith(f"{room}.") or node.module == TOLERANCES
+            if room and own:
                 continue
             known = is_room = node.module in (*ROOMS, "neuralrace")
             if is_room:

@@ -211,3 +211,8 @@ TELLS = 1.25
 
 SAME_RATE = 0.02
 """Two rates whose ratio differs from one by less than this count as the same."""
+
+# Pictures ---------------------------------------------------------------------------------------
+
+LONGER = 1.6
+"""Curves are drawn for this many times as long as the slowest candidate needs."""

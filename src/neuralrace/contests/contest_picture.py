@@ -10,14 +10,12 @@ from neuralrace.contests.colours import candidate_colours
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.plot import COLOURS, draw_curves, mark_line, style
+from neuralrace.tolerances import LONGER
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
     from neuralrace.contests.contest import Contest
-
-LONGER = 1.6
-"""Curves are drawn for this many times as long as the slowest candidate needs."""
 
 FEW = 4
 """The legend of up to this number of curves stands above them."""

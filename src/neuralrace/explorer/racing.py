@@ -11,7 +11,6 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, Entrant
-from neuralrace.contests.contest_picture import LONGER
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.limits import GATINGS
@@ -41,6 +40,7 @@ from neuralrace.study import (
     race_sentence,
 )
 from neuralrace.text import numbered
+from neuralrace.tolerances import LONGER
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201

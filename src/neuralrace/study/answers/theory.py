@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from neuralrace.contests import Contest, Entrant, leads
-from neuralrace.contests.contest_picture import LONGER
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
 from neuralrace.study.answers.answer import Answer, table_of
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
+from neuralrace.tolerances import LONGER
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""

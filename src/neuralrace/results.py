@@ -155,7 +155,7 @@ def _cell(value: Any, unit: str) -> str:
         case Enum():
             return str(value.value)
         case bool() | np.bool_():
-            return "yes" if value else "no"
+            return "yes" if bool(value) else "no"
         case tuple() | list():
             return ", ".join(map(str, value))
         case float() | np.floating():

@@ -325,7 +325,7 @@ class Contest(Result):
     def _printed(self) -> pandas.DataFrame:
         table = self.frame()
         full = bool((table["learns"] > 1 - UNLEARNED).all())
-        return table[[name for name in PRINTED if not (full and name == "learns")]]
+        return table.loc[:, [name for name in PRINTED if not (full and name == "learns")]]
 
 
 def contest(

@@ -115,9 +115,10 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
             text = f"{name}: its reduction drops couplings up to {entrant.race.residual:.1e}."
             yield Sentence("inexact", text)
     yield from lead_sentences(found, leads)
-    for name in in_order(found) if check is not None else ():
-        if name not in (found.winner, ALIGNED):
-            yield Sentence("verdict", f"{name}: {check.describe(name)}.")
+    if check is not None:
+        for name in in_order(found):
+            if name not in (found.winner, ALIGNED):
+                yield Sentence("verdict", f"{name}: {check.describe(name)}.")
 
 
 def _basis(found: Contest) -> str:

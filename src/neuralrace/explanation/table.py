@@ -402,7 +402,7 @@ class Explanation(Result):
             columns = ["differ"]
         elif not self.runs:
             columns = ["half_time", "left", "kept", "variables"]
-        return self.frame()[["explanation", *columns]]
+        return self.frame().loc[:, ["explanation", *columns]]
 
 
 def _rests(run: Trajectory) -> float:

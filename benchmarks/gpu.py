@@ -1,4 +1,4 @@
-"""A hundred seeds of the two-hidden-layer task on one accelerator: `python -m benchmarks.gpu`.
+"""Ensembles of ReLU networks on one accelerator: `python -m benchmarks.gpu [STEPS …]`.
 
 It is the same code as on a CPU. It prints the time per step of `train_ensemble` and of a plain vmap
 of a scan, the bandwidth that a simple stream reaches on this device, and the *floor*: the time per
@@ -16,9 +16,6 @@ import jax.numpy as jnp
 
 import neuralrace as nr
 from benchmarks.dynamics import in_single_precision, plain_scan
-
-SIZES = (11, 420, 420, 60)
-"""Inputs, two hidden layers and outputs of the network of MHS §6."""
 
 SCALE = 6e-4
 """The standard deviation of initial weights of MHS §6, from its scripts."""
@@ -47,7 +44,7 @@ def bandwidth(size: int = 2**28, times: int = 20) -> float:
 
 def parts(seeds: int, samples: int, steps: int = 300) -> dict[str, float]:
     """Microseconds of each product with the large matrix alone, in a scan."""
-    width = SIZES[1]
+    width = 420
     keys = jax.random.split(jax.random.key(0), 3)
     weights = jax.random.normal(keys[0], (seeds, width, width))
     h = jax.random.normal(keys[1], (seeds, samples, width))
@@ -65,11 +62,21 @@ def parts(seeds: int, samples: int, steps: int = 300) -> dict[str, float]:
     return found
 
 
-def main(seeds: int = 100, steps: int = 30_000) -> None:
+CASES = (
+    ((11, 420, 420, 60), (100,)),
+    ((11, 700, 60), (1, 100, 1000)),
+)
+"""The networks of MHS §6 and §4, and how many seeds of each are trained at once."""
+
+
+def steps_of(sizes: tuple[int, ...], seeds: int, steps: int) -> tuple[float, float, float]:
+    """Microseconds per step of `train_ensemble` and of a plain vmap; the bytes of the floor."""
     data = in_single_precision(nr.tasks.contextual(joined=True, structures=["hierarchy"] * 3))
-    net = nr.ReLUNetwork(SIZES)
+    net = nr.ReLUNetwork(sizes)
     rate = SUMMED_RATE * data.n_samples
     key = jax.random.key(0)
+    starts = jax.vmap(lambda k: net.init(k, SCALE, dtype=jnp.float32))(jax.random.split(key, seeds))
+    plain = plain_scan(net, data, rate, steps)
 
     def ours() -> object:
         return nr.train_ensemble(
@@ -77,23 +84,25 @@ def main(seeds: int = 100, steps: int = 30_000) -> None:
             members_at_once=seeds, dtype=jnp.float32,
         ).loss  # fmt: skip
 
-    starts = jax.vmap(lambda k: net.init(k, SCALE, dtype=jnp.float32))(jax.random.split(key, seeds))
-    plain = plain_scan(net, data, rate, steps)
-    weights = sum(w.size for w in starts.values())
+    times = [1e6 * seconds(run) / steps for run in (ours, lambda: plain(starts))]
+    return times[0], times[1], 3 * 4 * sum(w.size for w in starts.values())
+
+
+def main(*steps: int) -> None:
     speed = bandwidth()
-    floor = 3 * 4 * weights / speed
-    print(f"{jax.devices()[0].device_kind}: {speed / 1e12:.2f} TB/s, {weights:,} weights")
-    print(f"floor {1e6 * floor:.1f} µs per step")
-    for name, run in {
-        "train_ensemble": ours,
-        "plain vmap of a scan": lambda: plain(starts),
-    }.items():
-        each = seconds(run, repeats=1) / steps
-        print(
-            f"{name}: {1e6 * each:.1f} µs per step, {each / floor:.2f} floors, {steps * each:.2f} "
-            "s in all"
-        )
-    for name, each in parts(seeds, data.n_samples).items():
+    print(f"{jax.devices()[0].device_kind}: a simple stream reaches {speed / 1e12:.2f} TB/s")
+    print("network            seeds   steps   µs per step   plain vmap   ratio   floor")
+    for sizes, counts in CASES:
+        for seeds in counts:
+            for number in steps or (2000, 5000, 20_000):
+                ours, plain, floor = steps_of(sizes, seeds, number)
+                name = "-".join(map(str, sizes))
+                print(
+                    f"{name:17} {seeds:6} {number:7} {ours:13.1f} {plain:12.1f} "
+                    f"{ours / plain:7.2f} {1e6 * floor / speed:7.1f}",
+                    flush=True,
+                )
+    for name, each in parts(100, 24).items():
         print(f"  {name}: {each:.1f} µs")
 
 

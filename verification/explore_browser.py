@@ -10,7 +10,6 @@ import sys
 from verification.claim import Measurement, claim
 
 SECTION = "The explorer"
-TOP = "explorer"
 
 BOUNDS = {"Extended XoR": 100, "Items in contexts": 300, "Routing between domains": 300}
 """Milliseconds until the prediction is redrawn, by the title of the task."""

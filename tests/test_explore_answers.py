@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.explorer import reductions
+from neuralrace.explorer import racing
 from neuralrace.explorer.catalogue import default_state
 from neuralrace.explorer.trust import Trust
 from neuralrace.text import several
@@ -151,8 +151,8 @@ def test_a_slider_that_leaves_task_and_gates_alone_reduces_nothing_again(trust, 
     state = default_state("contextual")
     state["task"]["parameters"] = {"contexts": 2, "items": 2, "context_scale": 0.7}
     first = result("predict", trust, state=state)
-    counted, reduce = [], reductions.reduce
-    monkeypatch.setattr(reductions, "reduce", lambda *a, **k: counted.append(a) or reduce(*a, **k))
+    counted, reduce = [], racing.reduce
+    monkeypatch.setattr(racing, "reduce", lambda *a, **k: counted.append(a) or reduce(*a, **k))
     state["network"]["scale"] *= 2
     second = result("predict", trust, state=state)
     assert not counted

@@ -18,7 +18,7 @@ from neuralrace.explorer.catalogue import (
     default_state,
     offered,
 )
-from neuralrace.explorer.given import state_of_pair
+from neuralrace.explorer.showing import state_of_pair
 from neuralrace.explorer.state import (
     expression,
     label_expression,

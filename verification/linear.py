@@ -212,7 +212,7 @@ def depth_costs(full: bool) -> Measurement:
         net = nr.GDLN(nr.Architecture.chain(*[1] * (depth + 1)))
         weights = {edge: jnp.full((1, 1), start) for edge in net.arch.edges}
         late = 2 * linear.leading_time(depth, s=s, start=start)
-        run = nr.flow(net, weights, data, times=[late], until_loss=(s / 2) ** 2 / 2)
+        run = nr.flow(net, weights, data, times=[late], until=(s / 2) ** 2 / 2)
         times[depth] = float(run.time[-1])  # half is passed quickly: the solver step hardly matters
     errors = [
         abs(times[depth] / linear.leading_time(depth, s=s, start=start) - 1) for depth in times

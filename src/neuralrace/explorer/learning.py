@@ -12,7 +12,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
-from neuralrace.explorer.numbers import curve, number
+from neuralrace.explorer.messages import curve, number
 from neuralrace.explorer.showing import Tell, rounded
 from neuralrace.explorer.state import problem_of, wrong
 from neuralrace.explorer.trust import Trust

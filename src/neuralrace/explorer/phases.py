@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.catalogue import called
-from neuralrace.explorer.numbers import curve, error_of, number
+from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell
 from neuralrace.explorer.state import built, study_of, wrong

@@ -12,7 +12,6 @@ from verification.claim import Measurement, claim
 from verification.explore import served
 
 SECTION = "The explorer"
-TOP = "explorer"
 
 BOUNDS = {"extended_xor": 100, "contextual": 250, "routing": 250}
 """Milliseconds until the prediction is redrawn, by task."""

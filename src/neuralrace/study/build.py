@@ -347,7 +347,7 @@ def _called_gating(
 
 
 def _evaluated(
-    masks: Mapping[str, str], settings: Settings, data: Dataset, folder: Path, place: Place
+    masks: Mapping[str, Any], settings: Settings, data: Dataset, folder: Path, place: Place
 ) -> dict[str, Given]:
     names = names_of(settings.task, folder, data)
     arrays = {name: each.value for name, each in names.items()}

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -153,8 +154,10 @@ def small_runs() -> dict[str, Callable[[], nr.Trajectory]]:
     """Small runs of every kind, in the precision of their weights."""
     relu, gated = nr.ReLUNetwork((2, 16, 1)), nr.GDLN(nr.Architecture.chain(2, 8, 1))
     data, start = nr.tasks.xor(), lambda net: net.init(0, 0.3)
-    train = lambda net, **how: nr.train(net, start(net), data, **({"steps": 200} | how))
-    many = {"key": 0, "seeds": 5, "scale": 0.3}
+    many: dict[str, Any] = {"key": 0, "seeds": 5, "scale": 0.3}
+
+    def train(net: nr.Network, **how: Any) -> nr.Trajectory:
+        return nr.train(net, start(net), data, steps=200, **how)
 
     def checkpointed() -> nr.Trajectory:
         with tempfile.TemporaryDirectory() as folder:

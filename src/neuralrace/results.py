@@ -122,7 +122,7 @@ class Result(ABC):
         store, path = _Store(), Path(path)
         text = json.dumps({"result": store.written(self), "objects": store.objects})
         with path.open("wb") as file:
-            np.savez_compressed(file, text=np.array(text), **store.arrays)
+            np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
         return path
 
     @classmethod
@@ -307,7 +307,7 @@ class _Store:
             case "key":
                 import jax
 
-                return jax.random.wrap_key_data(self.arrays[content])
+                return jax.random.wrap_key_data(jax.numpy.asarray(self.arrays[content]))
         if content not in self.known:
             self.known[content] = (None, self._made(**self.objects[content]))
         return self.known[content][1]

@@ -425,16 +425,17 @@ def contest(
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
     ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01, check=True)
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    linear is predicted to learn first, at t = 8.667; xor 8.2 % later.
+    linear is predicted to learn first, at t = 8.667; xor 8.2 % later; a ReLU network would keep
+    the gates of linear.
     candidate   time  margin  strength  implementable  kept  verdict  exact  method
     linear     8.667     0 %       0.5  yes            1.00  kept       yes  closed form
     xor        9.374   8.2 %     0.433  yes            1.00  kept       yes  closed form
     aligned    8.215  -5.2 %       0.5  –              1.00  –          yes  solved race
-    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
-    A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.
     For the whole curve, see types of neurons (nr.reln.types).
-    (2 more: sentences())
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
+    At losses between 0.49 and 0.49 xor leads.
+    (1 more: sentences())
     >>> nr.contest(data).winner
     'aligned'
 

@@ -56,8 +56,10 @@ class Name(NamedTuple):
 # ---- parsing ------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> ast.expr | None:
+def parse(text: str | tuple[int, ...]) -> ast.expr | None:
     """The tree of an expression, with allowed parts alone; None for `always`.
+
+    Where it is a list, with 0 or 1 for every sample, the tree is that list.
 
     ```python
     >>> import ast
@@ -67,6 +69,8 @@ def parse(text: str) -> ast.expr | None:
 
     ```
     """
+    if isinstance(text, tuple):
+        return None if all(text) else ast.List([ast.Constant(on) for on in text])
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
         long = isinstance(text, str) and len(text) > LONGEST
         raise NeuralRaceError(
@@ -187,6 +191,8 @@ def evaluate(node: ast.expr, names: Mapping[str, np.ndarray]) -> np.ndarray:
         case ast.Compare(left=left, ops=signs, comparators=others):
             pairs = zip(signs, pairwise([left, *others]), strict=True)
             return np.logical_and.reduce([_compared(s, *sides, names) for s, sides in pairs])
+        case ast.List(elts=listed):
+            return np.array([_constant(on) for on in listed], bool)
     return _compared(ast.NotEq(), node, ast.Constant(0), names)
 
 
@@ -271,4 +277,6 @@ def code(node: ast.expr, spell: Callable[[Name], str] = str) -> str:
             pairs = zip(signs, pairwise([left, *others]), strict=True)
             said = [compared(sign, *sides) for sign, sides in pairs]
             return said[0] if len(said) == 1 else " & ".join(f"({text})" for text in said)
+        case ast.List():
+            return f"np.array({ast.unparse(node)}, bool)"
     return f"{side(node)} != 0"

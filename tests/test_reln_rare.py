@@ -56,16 +56,15 @@ def test_a_rare_neuron_is_told_in_the_first_sentence_with_both_ends():
     best = float(linear[0] / np.sum(np.square(BENT.y["y"])))  # of the targets' square, linearly
     assert rest.without == pytest.approx(best, rel=1e-3)
     assert rest.left < 1e-3
-    assert str(found).startswith(str(rest))
-    assert f"{100 * rest.chance:.0f} %" in str(found).split(". ")[0]
+    answer, rare, *_ = found.sentences()
+    assert f"{100 * rest.chance:.0f} %" in answer.text and rare.text == str(rest)
 
 
 def test_nothing_is_told_where_the_neurons_are_common():
     found = predicted(BENT, 1e-3, steps=2500, width=400, neurons=1000)
     assert found.rests and found.rare is None
     assert all(rest.chance < 0.05 and rest.without is None for rest in found.rests)
-    many = "type" if len(found) == 1 else "types"
-    assert str(found).startswith(f"{len(found)} {many} of neurons")
+    assert "rare" not in {sentence.id for sentence in found.sentences()}
 
 
 @pytest.mark.parametrize(("share", "images", "width"), [(0.02, 1, 50), (0.1, 4, 60), (0.3, 6, 30)])

@@ -13,7 +13,6 @@ from neuralrace import linear, tasks
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Linear"
-TOP = "linear"
 SHAPES = (
     (4, 3, 5),
     (5, 3, 4),
@@ -234,7 +233,6 @@ def depth_costs(full: bool) -> Measurement:
     "depth",
     "small random: exponential; pretrained-like: at most linear; orthogonal: constant (Talk)",
     slow=True,
-    uses="papers",
 )
 def depth_of_full_networks(full: bool) -> Measurement:
     figure = papers.find("talk/training_speed")
@@ -257,7 +255,6 @@ def depth_of_full_networks(full: bool) -> Measurement:
     "agreement that hold, and all are drawn",
     "all",
     slow=True,
-    uses="papers",
 )
 def talk_figures(full: bool) -> Measurement:
     from matplotlib import pyplot

@@ -116,6 +116,8 @@ FIXES = {
     "GDLN": "pass a network, such as nr.GDLN(arch)",
     "Network": "pass a network, such as nr.GDLN(arch) or nr.ReLUNetwork(arch)",
     "ReLUNetwork": "pass a network, such as nr.ReLUNetwork(arch)",
+    "TorchModule": "pass an nn.Module, its state_dict(), or a list of them; files of torch.save: "
+    "torch.load(path, weights_only=True); others: nr.from_file",
     "Trajectory": "pass what nr.train, nr.flow or race.solve returned",
 }
 """How to come by the package's own kinds of things."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -123,20 +123,17 @@ def from_torch(
     return imported_run(moments, data, times, Trained("PyTorch", loss, learning_rate, batch_size))
 
 
-def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, object]]:
+def _listed_checkpoints(checkpoints: Any) -> list[TorchModule | Mapping[str, object]]:
     """One model or state dict, or several, as a list."""
     given = list(checkpoints) if isinstance(checkpoints, list | tuple) else [checkpoints]
-    fine = [each for each in given if isinstance(each, Mapping | TorchModule)]
-    if len(fine) < len(given) or not given:
-        odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
-        what = odd[0] if odd else checkpoints
-        raise NeuralRaceError(
-            "this is neither a model of PyTorch nor a state dict",
-            got=f"{type(what).__name__} {what!r:.60}",
-            wanted="an nn.Module, its state_dict(), or a list of them",
-            fix="files of torch.save: torch.load(path, weights_only=True); others: nr.from_file",
-        )
-    return fine
+    require(
+        given,
+        "there are no checkpoints",
+        got="an empty list",
+        wanted="an nn.Module, its state_dict(), or a list of them",
+        fix="leave out what has no checkpoints",
+    )
+    return given
 
 
 def arrays_of(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,6 +11,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.dataset import zero_loss
+from neuralrace.explorer import ask
 from verification.claim import Measurement, claim
 
 SECTION = "The explorer"
@@ -201,25 +199,7 @@ def contest_of(state: State) -> nr.Contest:
 # ---- compared -----------------------------------------------------------------------------------
 
 
-class Asked:
-    """The explorer, asked in this process."""
-
-    def __init__(self, folder: Path) -> None:
-        from neuralrace.explorer.trust import Trust
-
-        self.trust = Trust(folder)
-
-    def __call__(self, kind: str, state: Any, **more: Any) -> dict[str, Any]:
-        """The last message of the answer to a request."""
-        from neuralrace.explorer.handler import answered
-        from neuralrace.explorer.messages import dumps
-
-        said: list[dict[str, Any]] = []
-        answered({"id": 1, "kind": kind, "state": state, **more}, self.trust, said.append)
-        return json.loads(dumps(said[-1]))
-
-
-def apart(state: State, ask: Asked, trained: bool = False) -> float:
+def apart(state: State, trained: bool = False) -> float:
     """The largest difference between what is shown of a state and what the library returns."""
     until = 2.0 / state["contest"]["criterion"]
     answer = ask("predict", state, until=until)
@@ -238,7 +218,7 @@ def apart(state: State, ask: Asked, trained: bool = False) -> float:
         drives = [block.drive for block in race.blocks][: len(one["modes"])]
         gaps.append(_gap([mode["drive"] for mode in one["modes"]], drives))
     if trained:
-        gaps.append(_trained(state, ask))
+        gaps.append(_trained(state))
     if trained and not state["network"].get("bias"):
         kept = ask("kept", state)["result"]["gatings"]
         check = contest.check()
@@ -247,7 +227,7 @@ def apart(state: State, ask: Asked, trained: bool = False) -> float:
     return max(gaps)
 
 
-def _trained(state: State, ask: Asked) -> float:
+def _trained(state: State) -> float:
     """The same of the final losses of trained networks."""
     training, network, data = state["training"], state["network"], dataset_of(state)
     sizes = {"x": data.x["x"].shape[1], "h": network["widths"], "y": data.y["y"].shape[1]}
@@ -285,11 +265,10 @@ def _gap(shown: Any, known: Any) -> float:
 )
 def equal(full: bool) -> Measurement:
     worst = []
-    with tempfile.TemporaryDirectory() as folder, jax.enable_x64(True):
-        ask = Asked(Path(folder))
+    with jax.enable_x64(True):
         for seed in range(200 if full else 6):
             state = random_state(np.random.default_rng(seed))
-            worst.append(apart(state, ask, _is_trained(state, seed)))
+            worst.append(apart(state, _is_trained(state, seed)))
     return Measurement(f"{max(worst):.1e} over {len(worst)} states", max(worst) <= ACCURATE)
 
 
@@ -315,8 +294,7 @@ KINDS = (*["data", "predict", "predict", "python", "study"] * 8, "equations", "e
 def nearly_valid(full: bool) -> Measurement:
     count = 20_000 if full else 30
     results, errors, bad = 0, 0, []
-    with tempfile.TemporaryDirectory() as folder, jax.enable_x64(True):
-        ask = Asked(Path(folder))
+    with jax.enable_x64(True):
         for seed in range(count):
             random = np.random.default_rng(seed)
             kind, state = KINDS[int(random.integers(len(KINDS)))], nearly(random)

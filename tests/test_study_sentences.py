@@ -25,7 +25,16 @@ def phases(times, crossovers=()):
     """What sentences are made of, as `nr.phase_diagram` returns it."""
     table = {name: np.array(values, float) for name, values in times.items()}
     values = np.arange(len(next(iter(table.values()))), dtype=float)
-    return PhaseDiagram("d", values, table, crossovers, "start", "criterion", 0.0, lambda _: NO_ONE)
+    return PhaseDiagram(
+        "d",
+        values,
+        table,
+        crossovers,
+        "start",
+        "criterion",
+        0.0,
+        dict.fromkeys(map(float, values), NO_ONE),
+    )
 
 
 def test_networks_that_never_learn_are_counted_among_the_trained():

@@ -11,6 +11,14 @@ from neuralrace.text import several
 NAMED = 4
 """The most samples or values of a label that are named one by one."""
 
+NUMBERED = 20
+"""The most columns of a picture that have a number each."""
+
+
+def columns_of(count: int) -> list[str] | str:
+    """What the columns of a picture are called that has one per sample."""
+    return [str(n + 1) for n in range(count)] if count <= NUMBERED else "sample"
+
 
 def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
     """A set of samples in words, by the labels of the data where these name it."""

@@ -235,8 +235,9 @@ class NeuronTypes(Result):
         )  # fmt: skip
         yield Sentence(
             "answer",
-            f"{many} in place of {settings['width']}{self.chosen} bring the loss from "
-            f"{loss[0]:.4g} to {loss[-1]:.4g} at t = {self.trajectory.time[-1]:.4g}{lacking}.",
+            f"A ReLU network of width {settings['width']} is predicted to bring its loss from "
+            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.trajectory.time[-1]:.4g}{lacking}: "
+            f"{many} in place of {settings['width']}{self.chosen}.",
         )
         if rare is not None:
             yield Sentence("rare", str(rare))

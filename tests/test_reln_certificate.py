@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace.reln.observed.similarity import hidden_layers
+from neuralrace.reln.observed.evidence import hidden_layers
 from tests.test_errors import says
 
 RATE = 0.1

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.reln.observed.similarity import SIMILARITY
+from neuralrace.reln.observed.evidence import SIMILARITY
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent
 from neuralrace.trajectory import Comparison, Trajectory, compare

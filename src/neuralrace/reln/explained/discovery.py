@@ -21,7 +21,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
-from neuralrace.reln.explained.words import columns_of, where
+from neuralrace.reln.explained.sentences import columns_of, where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,

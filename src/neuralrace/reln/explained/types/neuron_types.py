@@ -16,13 +16,13 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
+from neuralrace.reln.explained.sentences import story
 from neuralrace.reln.explained.types.crowd import Crowd
-from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
+from neuralrace.reln.explained.types.evaluation import Elsewhere, evaluations, judged
 from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
 from neuralrace.reln.explained.types.rare import Rest, rests_of
 from neuralrace.reln.explained.types.sliding import ON, SLIDING
 from neuralrace.reln.explained.types.staged import split_outputs
-from neuralrace.reln.explained.types.story import story
 from neuralrace.reln.explained.types.symmetries import (
     Symmetries,
     row_space,

@@ -37,7 +37,7 @@ from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot import COLOURS, style
 from neuralrace.results import Result, Sentence, framed
 from neuralrace.text import numbered, several
-from neuralrace.tolerances import ARRIVED, STATIONARY
+from neuralrace.tolerances import ARRIVED, DIGITS, STATIONARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Count, Key, NotNegative, Positive
 
@@ -235,12 +235,15 @@ class StationaryPoints(Result):
 
         with style():
             ax = plt.subplots()[1] if ax is None else ax
-            at = [(point.index, point.loss) for point in self.points]
+            at = [(point.index, round(point.loss, DIGITS)) for point in self.points]
+            names: dict[tuple[int, float], list[str]] = {}
             for point, place in zip(self.points, at, strict=True):
                 face = COLOURS["theory"] if point.is_stable else "white"
                 ax.plot(*place, "o", color=COLOURS["theory"], markerfacecolor=face)
-                name = ", ".join(point.learned) or "nothing learned"
-                ax.annotate(name, place, (5, 4), textcoords="offset points", fontsize="small")
+                names.setdefault(place, []).append(", ".join(point.learned) or "nothing learned")
+            for place, said in names.items():
+                text = "\n".join(said)
+                ax.annotate(text, place, (6, 3), textcoords="offset points", fontsize="small")
             for route in self.__dict__.get("routes", ()):
                 if route.target is not None:
                     ends = {"xy": at[route.target], "xytext": at[route.source]}

@@ -21,7 +21,8 @@ from jaxtyping import PyTree
 from neuralrace.dynamics.functions import described
 from neuralrace.errors import NeuralRaceError, listed, warn_user
 from neuralrace.gdln import Network
-from neuralrace.trajectory.files import network_described, versions, write_whole
+from neuralrace.trajectory.files import network_described, write_whole
+from neuralrace.trajectory.metadata import versions
 
 
 @final
@@ -98,7 +99,7 @@ def _plain(leaf: PyTree) -> PyTree:
 def _like(array: np.ndarray, leaf: PyTree) -> PyTree:
     """An array that was read as what was written."""
     if _is_key(leaf):
-        return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))
+        return jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf))
     return array.view(leaf.dtype)
 
 

@@ -44,6 +44,17 @@ PRINTED = 1e-5
 ROUNDINGS = 16
 """Inner products in low precision may differ by this many roundings, if that exceeds `ROUNDING`."""
 
+# The range of numbers ---------------------------------------------------------------------------
+
+LARGEST = 1e75
+"""Up to this size of x and y, products of two second moments stay within the range of float64."""
+
+SMALLEST_SCALE = 1e-150
+"""The smallest standard deviation of weights, and one over the largest: its square is a number."""
+
+LATEST = 1e100
+"""The latest time that can be asked for: later ones overflow when multiplied by rates."""
+
 # Directions and cells --------------------------------------------------------------------------
 
 MARGIN = 1e-9
@@ -175,6 +186,26 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
+UNLEARNED = 0.01
+"""A winner that leaves more than this part of the initial loss is said to leave it."""
+
+# Small models beside the network ----------------------------------------------------------------
+
+NEAR = 2.0
+"""A row is near the network if its outputs are at most this many times as far away as a seed's."""
+
+MISSED = 1.25
+"""A row just misses being near if it is at most this many times as far away as that allows."""
+
+DESCRIBES = 0.85
+"""A gating of which a ReLU network would keep less does not describe it."""
+
+FAR = 3.0
+"""Nor does one whose loss is more than this many times as far away as that of a seed."""
+
+LATE = 0.15
+"""Nor does one whose half-time is further off than this part."""
+
 # Learning from rewards -------------------------------------------------------------------------
 
 STATIONARY = 1e-10
@@ -197,6 +228,15 @@ ARRIVED = 1e-3
 
 SYMMETRIC = 1e-11
 """Velocities that differ by less than this, at random weights of size 1, are the same."""
+
+CROSSING = 1e-9
+"""Values that differ by this part of one are on the two sides of where they cross."""
+
+JUMP = 1e-3
+"""A policy jumps where probabilities differ by more than this across a `CROSSING`."""
+
+CERTAIN = 1e-5
+"""Probabilities add up to one where their sum is nearer to it than this."""
 
 MODERATE = 1e6
 """Weights of animals that did not diverge are below this."""

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_array
-from neuralrace.dataset import LARGEST
 from neuralrace.errors import NeuralRaceError
+from neuralrace.tolerances import LARGEST
 from neuralrace.types import ArrayLike, WeightsLike
 from neuralrace.weights import checked_weights
 

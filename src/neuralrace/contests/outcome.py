@@ -14,7 +14,7 @@ from neuralrace.dataset import zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
-from neuralrace.tolerances import EQUAL, FALLEN
+from neuralrace.tolerances import EQUAL, FALLEN, UNLEARNED
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
@@ -68,9 +68,6 @@ ZERO = "½⟨‖y‖²⟩"
 
 KNOWN = " of those whose time is known"
 """What is added to a winner where the time of another candidate is not known."""
-
-UNLEARNED = 0.01
-"""A winner that leaves more than this part of the initial loss is said to leave it."""
 
 
 @final

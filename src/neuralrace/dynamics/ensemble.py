@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, spread
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
@@ -40,6 +40,7 @@ Scales: TypeAlias = float | Mapping[str, float] | Sequence[float] | Sequence[Map
 """Scales of initial weights: one for all, one per edge, or several on the axis `scale`."""
 
 
+@door
 def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
@@ -103,7 +104,6 @@ def train_ensemble(
     stops = recording_steps(steps, record_every, record_at)
     check_no_optimizer(learning_rate)
     rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     grid = Grid.of(
         net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record, weights,
@@ -177,6 +177,7 @@ def train_ensemble(
     return run
 
 
+@door
 def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],

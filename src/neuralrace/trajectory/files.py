@@ -17,6 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
@@ -53,6 +54,7 @@ def save(run: Trajectory, path: Path) -> Path:
     return save_table(_to_file(run), path, signed=True)
 
 
+@door
 def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
     """Write a table to a netCDF file, whole or not at all.
 
@@ -103,6 +105,7 @@ def write_whole(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
+@door
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
 

@@ -300,8 +300,8 @@ def test_stimuli_must_occur():
     never = nr.Dataset(task().x, task().y, sample_weight=[0.5, 0.0, 0.5])
     with refuses("data"):
         nr.flow(agent, agent.init(0), never, times=[1.0])
-    for left, side in ((0.0, "left"), (1.0, "right")):
-        with says(f"stimuli on the {side} never occur", got="left=", wanted="above 0"):
+    for left in (0.0, 1.0):
+        with refuses("left"):
             decision_task(left=left)
 
 

@@ -461,7 +461,7 @@ def test_a_kept_winner_and_one_that_is_outrun():
     assert found.check().implementable == {"linear": True, "xor": True}
     assert found.check().reference.time == pytest.approx(found.times["xor"], rel=0.1)
     page = str(found)
-    assert "A ReLU network would keep the gates of xor." in page
+    assert "; a ReLU network would keep the gates of xor." in page
     assert found.check().expected("xor") == found.times["xor"]
     for other in ("first half", "Expect", "No constant gating", "too large", "% of the loss"):
         assert other not in page

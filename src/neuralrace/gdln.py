@@ -231,22 +231,8 @@ class Network(abc.ABC):
 
         ```
         """
-        fix = "kind='gaussian' has standard deviation scale"
-        one_of("kind of initial weights", kind, INIT_KINDS, fix)
-        key = random_key(key, "init")
-        edges = sorted(self.arch.edges)
-        scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
-        if set(scales) != set(edges):
-            raise NeuralRaceError(
-                "scale must name every edge and nothing else",
-                got=f"scales for {listed(scales)}",
-                wanted=f"scales for {listed(edges)}",
-                fix="pass one number for all edges, or {edge: scale} for each of them",
-            )
-        scales = {
-            edge: one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
-            for edge, value in scales.items()
-        }
+        scales = self.checked_scales(scale, kind)
+        key, edges = random_key(key, "init"), sorted(self.arch.edges)
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights, shapes = {}, self.shapes
         check_shapes(self.arch, shapes)
@@ -262,6 +248,26 @@ class Network(abc.ABC):
                 draw = draw * math.sqrt(2 / fans)
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
         return {edge: weights[edge] for edge in self.arch.edges}
+
+    def checked_scales(
+        self, scale: ArrayLike | Mapping[str, ArrayLike], kind: str
+    ) -> dict[str, float | Array]:
+        """The scale of every edge of initial weights of a kind, or an error."""
+        fix = "kind='gaussian' has standard deviation scale"
+        one_of("kind of initial weights", kind, INIT_KINDS, fix)
+        edges = sorted(self.arch.edges)
+        scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
+        if set(scales) != set(edges):
+            raise NeuralRaceError(
+                "scale must name every edge and nothing else",
+                got=f"scales for {listed(scales)}",
+                wanted=f"scales for {listed(edges)}",
+                fix="pass one number for all edges, or {edge: scale} for each of them",
+            )
+        return {
+            edge: one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
+            for edge, value in scales.items()
+        }
 
     def prepared(
         self, weights: WeightsLike, data: Dataset

@@ -25,7 +25,7 @@ from neuralrace.explorer.showing import (
     pathway_list,
     rounded,
 )
-from neuralrace.explorer.state import built, study_of, wrong
+from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.reduction import Race, reduce
 from neuralrace.reln import aligned as aligned_gating
@@ -40,7 +40,7 @@ from neuralrace.study import (
     race_sentence,
 )
 from neuralrace.text import numbered
-from neuralrace.tolerances import LONGER
+from neuralrace.tolerances import EQUAL, LONGER
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
@@ -73,13 +73,11 @@ ROUNDED = "aligned_rounded"
 
 def tolerant(state: Any, trust: Trust) -> tuple[Problem, dict[str, dict[str, str]]]:
     """The problem of a state without the gatings that cannot be built, and what is wrong there."""
-    if not isinstance(state, Mapping):
-        study_of(state, ["contest"], trust)
-    state = {k: v for k, v in state.items() if k not in ("predict", "phase_diagram")}
+    state = without(state)
     failed: dict[str, dict[str, str]] = {}
     for _ in range(GATINGS + 1):
         try:
-            return built(study_of(state, ["contest"], trust), state), failed
+            return problem_of(state, ["contest"], trust), failed
         except StudyError as error:
             gatings = state.get("gatings")
             name = error.key.split(".")[1] if error.key.startswith("gatings.") else ""
@@ -194,7 +192,7 @@ def _axis(contest: Contest, until: float = 0.0) -> np.ndarray:
     strongest = max(contest.strengths.values(), default=0.0)
     end = LONGER * max(reached) if reached else ENDLESS / (strongest or 1.0)
     times = np.linspace(0, end, POINTS)
-    if until <= end:
+    if until <= (1 + EQUAL) * end:
         return times
     return np.append(times, np.linspace(end, min(until, FURTHEST * end), POINTS // 2 + 1)[1:])
 

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from neuralrace import __version__
+from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.catalogue import catalogue
 from neuralrace.explorer.showing import Tell, colours
 from neuralrace.explorer.state import (
-    built,
+    LEFT_OUT,
     first_state,
     label_expression,
     problem_of,
@@ -41,7 +42,7 @@ from neuralrace.study import Problem, Study, new_study
 TABLE = "fruit.csv"
 """A name for examples."""
 
-LEFT_OUT = "# Left out: "
+OMITTED = "# Left out: "
 """How `new_study` says which columns it did not take."""
 
 
@@ -69,7 +70,7 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
     content["task"]["file"] = table["name"]
-    state, _ = state_of(content)
+    state = state_of(content)
     shown, target = (", ".join(content["task"][end]) for end in "xy")
     notes = [f"The last column, {target}, was taken as the target; Columns changes that."]
     of_items = "modes" in content["questions"]
@@ -78,7 +79,7 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
             f"Every row was taken as an item, named by {shown}, and all other columns as its "
             "properties; Columns changes that."
         ]
-    notes += [line.removeprefix("# ") for line in text.splitlines() if line.startswith(LEFT_OUT)]
+    notes += [line.removeprefix("# ") for line in text.splitlines() if line.startswith(OMITTED)]
     state = {**state, "title": table["name"], "table": table}
     state.pop("about", None)
     if not of_items:
@@ -101,8 +102,9 @@ def study(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
         return {"toml": files["study.toml"].decode(), "archive": _archive("study.zip", files)}
     if not isinstance(text, str) or len(text) > limits.TABLE:
         raise bounds.too_much("toml", "this study", f"{type(text).__name__}", "250 kB of text")
-    state, notes = state_of(parsed(text))
-    state = with_table(state, table)
+    content = parsed(text)
+    notes = [f"The section [{name}] was left out." for name in LEFT_OUT if name in content]
+    state = with_table(state_of(content), table)
     problem_of(state, state.get("questions") or ["contest"], trust)
     return {"state": state, "notes": notes}
 
@@ -145,21 +147,20 @@ def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:
 def _saved(state: Any, trust: Trust) -> tuple[Study, Problem]:
     """The study of a state as it is saved: gates by labels where that is possible."""
     questions = questions_of(state)
-    first = study_of(state, questions, trust)
-    problem = built(first, state)
-    changes = {}
-    for name, gating in first.document.content.get("gatings", {}).items():
-        given = state["gatings"].get(name, {})
-        for pathway, mask in (given.get("masks") or {}).items():
-            if isinstance(mask, list):
-                text = label_expression(np.asarray(mask), problem.data.labels)
-                gating["masks"][pathway] = text
-                changes[name] = gating
-    if not changes:
-        return first, problem
-    content = dict(first.document.content)
-    made = Study.of(folder=first.document.folder, **content)
-    return made, built(made, state)
+    problem = problem_of(state, questions, trust)
+    gatings = {}
+    for name, gating in state.get("gatings", {}).items():
+        masks = {p: _written(m, problem.data) for p, m in (gating.get("masks") or {}).items()}
+        gatings[name] = {**gating, "masks": masks} if masks else gating
+    study = study_of({**state, "gatings": gatings}, questions, trust)
+    return study, problem
+
+
+def _written(mask: Any, data: Dataset) -> Any:
+    """A mask as a study has it: a list as an expression on one label, where there is one."""
+    if not isinstance(mask, list):
+        return mask
+    return label_expression(np.asarray(mask), data.labels) or mask
 
 
 # ---- files that are dropped on the page ----------------------------------------------------------

@@ -12,7 +12,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.messages import curve, number, plain
-from neuralrace.explorer.state import label_expression, problem_of
+from neuralrace.explorer.state import expression, label_expression, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
 from neuralrace.study import Problem, feature_names, read_table
@@ -36,10 +36,7 @@ def colours() -> list[str]:
 
 def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """Inputs, targets and labels of the task of a state, and the columns of its table."""
-    state = {**_mapping(message), "gatings": {}}
-    for name in ("predict", "phase_diagram"):  # they may name a gating
-        state.pop(name, None)
-    problem = problem_of(state, ["train"], trust)
+    problem = problem_of(without(message.get("state"), "gatings"), ["train"], trust)
     task, features = problem.data, feature_names(problem)
     ends = {"input": task.x, "output": task.y}
     total = sum(a.shape[1] for arrays in ends.values() for a in arrays.values())
@@ -75,11 +72,6 @@ def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         "zero_loss": number(zero_loss(task)),
         "sentence": f"{task.n_samples} samples, {sizes}{labels}",
     }
-
-
-def _mapping(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    state = message.get("state")
-    return state if isinstance(state, Mapping) else {"": state}
 
 
 @lru_cache(maxsize=64)
@@ -141,13 +133,17 @@ def pathway_list(arch: Architecture, task: Dataset) -> list[dict[str, Any]]:
                 "width": arch.sizes[name],
                 "nodes": nodes,
                 "mask": gate.astype(int).tolist() if binary else curve(gate),
-                "expression": label_expression(gate > 0, task.labels) if binary else "",
+                "expression": _in_words(gate > 0, task) if binary else "",
                 "branch": branch,
                 "inputs": [s for s, t in edges if t in nodes and s in arch.inputs],
                 "outputs": [t for s, t in edges if s in nodes and t in arch.outputs],
             }
         )
     return found
+
+
+def _in_words(mask: np.ndarray, task: Dataset) -> str:
+    return label_expression(mask, task.labels) or expression(mask)
 
 
 def rounded(arch: Architecture, task: Dataset) -> tuple[dict[str, Any], int]:

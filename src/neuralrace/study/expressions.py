@@ -56,8 +56,10 @@ class Name(NamedTuple):
 # ---- parsing ------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> ast.expr | None:
+def parse(text: str | tuple[int, ...]) -> ast.expr | None:
     """The tree of an expression, with allowed parts alone; None for `always`.
+
+    Where it is a list, with 0 or 1 for every sample, the tree is that list.
 
     ```python
     >>> import ast
@@ -67,6 +69,8 @@ def parse(text: str) -> ast.expr | None:
 
     ```
     """
+    if isinstance(text, tuple):
+        return None if all(text) else ast.List([ast.Constant(on) for on in text])
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
         long = isinstance(text, str) and len(text) > LONGEST
         raise NeuralRaceError(
@@ -187,6 +191,8 @@ def evaluate(node: ast.expr, names: Mapping[str, np.ndarray]) -> np.ndarray:
         case ast.Compare(left=left, ops=signs, comparators=others):
             pairs = zip(signs, pairwise([left, *others]), strict=True)
             return np.logical_and.reduce([_compared(s, *sides, names) for s, sides in pairs])
+        case ast.List(elts=listed):
+            return np.array([_constant(on) for on in listed], bool)
     return _compared(ast.NotEq(), node, ast.Constant(0), names)
 
 
@@ -196,7 +202,8 @@ def _compared(
     """One comparison; text and numbers are never equal, and never meant to be compared."""
     read = lambda node: _constant(node) if (name := _name(node)) is None else _read(name, names)
     among = isinstance(right, ast.List | ast.Tuple | ast.Set)
-    one, others = read(left), [read(each) for each in right.elts] if among else [read(right)]
+    one: Any = read(left)
+    others: list[Any] = [read(each) for each in right.elts] if among else [read(right)]
     is_text = [np.asarray(value).dtype.kind in "US" for value in (one, *others)]
     if len(set(is_text)) > 1:
         raise NeuralRaceError(
@@ -248,8 +255,9 @@ def code(node: ast.expr, spell: Callable[[Name], str] = str) -> str:
     """
 
     def bracketed(part: ast.expr) -> str:
-        among = isinstance(part, ast.Compare) and isinstance(part.ops[-1], ast.In | ast.NotIn)
-        alone = isinstance(part, ast.UnaryOp) or (among and len(part.comparators) == 1)
+        alone = isinstance(part, ast.UnaryOp)
+        if isinstance(part, ast.Compare) and len(part.ops) == 1:
+            alone = isinstance(part.ops[0], ast.In | ast.NotIn)
         return code(part, spell) if alone else f"({code(part, spell)})"
 
     def side(part: ast.expr) -> str:
@@ -271,4 +279,6 @@ def code(node: ast.expr, spell: Callable[[Name], str] = str) -> str:
             pairs = zip(signs, pairwise([left, *others]), strict=True)
             said = [compared(sign, *sides) for sign, sides in pairs]
             return said[0] if len(said) == 1 else " & ".join(f"({text})" for text in said)
+        case ast.List():
+            return f"np.array({ast.unparse(node)}, bool)"
     return f"{side(node)} != 0"

@@ -20,8 +20,8 @@ from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory.labelled import from_table, to_table
 from neuralrace.trajectory.run import Trajectory
-from neuralrace.trajectory.table import from_table, to_table
 
 if TYPE_CHECKING:
     import xarray
@@ -70,10 +70,10 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
 
     ```
     """
-    if not path.name or path.is_dir():
+    if not path.name or (path.exists() and not path.is_file()):
         raise NeuralRaceError(
-            f"{str(path)!r} is a folder",
-            got="the path of a folder",
+            f"{str(path)!r} is not a file",
+            got="the path of a folder or of a device",
             wanted="the path of a file",
             fix="name the file: folder / 'run.nc'",
         )

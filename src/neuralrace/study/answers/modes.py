@@ -11,7 +11,7 @@ from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
 from neuralrace.study.answers.answer import Answer, finite
-from neuralrace.study.options import learning_rate, modes_options
+from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, several
 
@@ -21,11 +21,7 @@ SAID = 5
 
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
-    options = modes_options(work.problem)
-    races, found = work.reduced, {}
-    for name, race in races.items():
-        with (work.problem.place / "modes").blamed():
-            found[name] = race.modes(**options)
+    races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
     first = [f"{front(name)}{order_sentence(table)}" for name, table in found.items()]
     sure = [f"{front(n)}{text}" for n, table in found.items() for text in sure_sentences(table)]

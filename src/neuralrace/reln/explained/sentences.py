@@ -1,6 +1,8 @@
-"""What types of neurons do, told in sentences."""
+"""What types of neurons do, and sets of samples, in words."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -8,10 +10,15 @@ from jaxtyping import Float, Int
 from neuralrace.dataset import Dataset
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
-from neuralrace.reln.explained.words import where
+from neuralrace.results import Sentence
 from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import SMALL
-from neuralrace.trajectory import Trajectory
+
+NAMED = 4
+"""The most samples or values of a label that are named one by one."""
+
+NUMBERED = 20
+"""The most columns of a picture that have a number each."""
 
 EVENTS = 6
 """The number of events that are told of a type, the first ones."""
@@ -21,6 +28,40 @@ VERBS = {OFF: "switches off", ON: "switches on", SLIDING: "begins to slide"}
 
 VERBS_OF_SEVERAL = {OFF: "switch off", ON: "switch on", SLIDING: "begin to slide"}
 """The same for several types."""
+
+
+def columns_of(count: int) -> list[str] | str:
+    """What the columns of a picture are called that has one per sample."""
+    return [str(n + 1) for n in range(count)] if count <= NUMBERED else "sample"
+
+
+def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
+    """A set of samples in words, by the labels of the data where these name it."""
+    count = data.n_samples
+    if len(samples) == count:
+        return "for all samples"
+    if not len(samples):
+        return "for no sample"
+    labels = {name: np.asarray(values) for name, values in data.labels.items()}
+    labels = {name: values for name, values in labels.items() if values.ndim == 1}
+    mine = {name: np.unique(values[samples]) for name, values in labels.items()}
+    mine = {name: some for name, some in mine.items() if len(some) < len(np.unique(labels[name]))}
+
+    def meant(names: list[str]) -> int:
+        return int(np.all([np.isin(labels[name], mine[name]) for name in names], axis=0).sum())
+
+    for name in list(mine):  # the labels without which it is not known what is meant
+        others = [each for each in mine if each != name]
+        if others and meant(others) == len(samples):
+            del mine[name]
+    named = mine and meant(list(mine)) == len(samples)
+    if named and max(map(len, mine.values())) <= NAMED:
+        word = "and" if len(mine) == 1 else "or"
+        parts = [f"{name} {several([str(v) for v in v], word)}" for name, v in mine.items()]
+        return f"for {' and '.join(parts)}"
+    if len(samples) <= NAMED:
+        return f"for sample{'s' * (len(samples) > 1)} {several([str(n + 1) for n in samples])}"
+    return f"for {len(samples)} samples"
 
 
 def _sentences_of(
@@ -59,7 +100,7 @@ def _sentences_of(
     told = {event.time: [] for event in mine}
     for event in mine:
         what = f"{it} {verbs[event.state]} {where(event.samples, data)}"
-        told[event.time].append(f"  From t = {event.time:.4g} on ({percent(then[event])}), {what}.")
+        told[event.time].append(f"From t = {event.time:.4g} on ({percent(then[event])}), {what}.")
     for i in np.flatnonzero(counts[1:] & ~counts[:-1]) + 1:  # it begins to count
         last = np.flatnonzero(counts[:i])
         since = time[last[-1]] if len(last) else -np.inf
@@ -67,7 +108,7 @@ def _sentences_of(
             again = "again " * bool(len(last))
             told.setdefault(float(time[i]), []).insert(
                 0,
-                f"  From t = {time[i]:.4g} on {it} {has} {percent(SMALL)} or more {again}"
+                f"From t = {time[i]:.4g} on {it} {has} {percent(SMALL)} or more {again}"
                 f"and {be} {_on(states[i, k], data)}.",
             )
     in_order = [line for when in sorted(told) for line in told[when]]
@@ -77,13 +118,13 @@ def _sentences_of(
         follow = f"{numbered(rest, 'more event', '1')} follow{'s' * (rest == 1)}"
         on, slide = (int((states[-1, k] == state).sum()) for state in (ON, SLIDING))
         lines.append(
-            f"  {follow}; at the end {it} {be} on for {numbered(on, 'sample', '1')} and "
+            f"{follow}; at the end {it} {be} on for {numbered(on, 'sample', '1')} and "
             f"slide{s} for {slide}."
         )
     faint = len(every) - len(mine)
     if faint:
         left = f"{numbered(faint, 'event', '1')} {'is' if faint == 1 else 'are'} left out"
-        lines.append(f"  {left}: {it} {has} less than {percent(SMALL)} of the strength then.")
+        lines.append(f"{left}: {it} {has} less than {percent(SMALL)} of the strength then.")
     return lines
 
 
@@ -100,30 +141,22 @@ def _at_most(share: Float[np.ndarray, " T"], time: Float[np.ndarray, " T"]) -> s
 
 
 def story(
-    head: list[str],
-    trajectory: Trajectory,
     time: Float[np.ndarray, " T"],
     shares: Float[np.ndarray, "T K"],
     states: Int[np.ndarray, "T K N"],
     events: tuple[Event, ...],
     data: Dataset,
-) -> str:
-    """What happens, in sentences, after those of the `head`."""
-    loss = trajectory.loss
-    many = f", with {numbered(len(events), 'event', '1')}"
-    if events:
-        many += "; in brackets is the share of the strength at that moment"
-    lines = [
-        *head,
-        f"Neurons align until t = {time[0]:.4g}. The loss falls from {loss[0]:.4g} to "
-        f"{loss[-1]:.4g} at t = {time[-1]:.4g}{many}.",
-    ]
+) -> Iterator[Sentence]:
+    """What happens from when neurons have aligned, type by type."""
+    many = f" Then {'follows' if len(events) == 1 else 'follow'} "
+    many += f"{numbered(len(events), 'event', '1')}; in brackets is the share of the strength."
+    yield Sentence("begin", f"Neurons align until t = {time[0]:.4g}.{many * bool(events)}")
     told = strongest(states, shares)
     for group in told:
-        lines += _sentences_of(group, time, shares, states, events, data)
+        lines = _sentences_of(group, time, shares, states, events, data)
+        yield from (Sentence("type", line) for line in lines)
     rest = shares.shape[1] - sum(map(len, told))
     if rest:
         other = 1 - shares[:, [k for group in told for k in group]].sum(axis=1)
         who = "The other one has" if rest == 1 else f"The other {rest} together have"
-        lines.append(f"{who} {100 * other[-1]:.1f} %.")
-    return "\n".join(lines)
+        yield Sentence("others", f"{who} {100 * other[-1]:.1f} %.")

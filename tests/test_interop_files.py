@@ -9,7 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.interop.files import read_safetensors, write_safetensors
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})
 

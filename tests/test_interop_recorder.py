@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 from tests import fake_torch as nn
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 
 DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.reln.observed.evidence import hidden_layers
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 RATE = 0.1
 

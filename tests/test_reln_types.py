@@ -22,7 +22,7 @@ from neuralrace.reln.explained.types.timeline import (
     together,
     without_chatter,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2
 

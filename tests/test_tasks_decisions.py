@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import Dataset, tasks
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 
 
 def test_a_context_decision_reports_the_stream_asked_for():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace import tasks
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 
 WORLDS = {
     "tree": tasks.tree_world((2, 3, 2), flip=(0.05, 0.1, 0.2)),

@@ -15,7 +15,7 @@ from papers.nrr.bounded import Batch
 from papers.nrr.features import LAYERS, convolved, layer_shapes, read_features, residual_features
 from papers.nrr.image_routing import image_routing
 from papers.nrr.routing import _of_images
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 from tests.test_errors import says as said
 
 

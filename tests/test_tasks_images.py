@@ -9,7 +9,7 @@ import pytest
 from neuralrace import tasks
 from papers.nrr.image_routing import image_routing
 from papers.nrr.transforms import label_maps, permutations, rotations
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 from tests.test_errors import says as said
 
 

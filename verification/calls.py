@@ -204,7 +204,7 @@ def _damaged(value: Any, kind: str) -> Iterator[tuple[str, Any]]:
         yield "with a further key", {**value, "unknown": value[first]}
         yield "with a key of another type", {**rest, 3: value[first]}
         yield "with a key less", rest
-    elif isinstance(value, np.ndarray | list | tuple) and len(np.shape(value[:1])):
+    elif isinstance(value, np.ndarray | list | tuple) and getattr(value, "shape", True) != ():
         yield "its first entry", value[0] if len(value) else value
         yield "as text", [str(entry) for entry in value]
         yield f"with {kind} first", [wrong, *list(value)[1:]]

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.mode_form import mode_form
-from neuralrace.reduction.equations.pathway import MonomialRace, recognised
-from neuralrace.reduction.equations.polynomial import PolynomialSystem, tabled
+from neuralrace.reduction.merging import MonomialRace, recognised
+from neuralrace.reduction.mode_form import mode_form
+from neuralrace.reduction.polynomial import PolynomialSystem, tabled
 from tests.test_errors import says
 
 

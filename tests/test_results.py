@@ -11,12 +11,15 @@ import neuralrace as nr
 from neuralrace import results
 from neuralrace.contests import Contest, Kept, PhaseDiagram
 from neuralrace.explanation import Explanation, Row
+from neuralrace.reduction import ModeTable, Race
 from neuralrace.results import Result, Sentence, framed
 
 COLUMNS = {
     Contest: "candidate time margin kept verdict least_loss learns strength implementable residual "
     "exact method reference rough",
     PhaseDiagram: "value candidate time first kept",
+    ModeTable: "mode s final half_time least largest plus minus outputs",
+    Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time left differ pace near",
 }
@@ -34,12 +37,18 @@ def explanation():
     return Explanation(rows, floor=(0.01, 0.02), runs=(run,), made="two rows")
 
 
+def race():
+    return nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(0.5)))
+
+
 @pytest.fixture(scope="module")
 def every():
     return [
         nr.contest(gatings(0.4), scale=1e-3, check=True),
         nr.phase_diagram(gatings, "delta", [0.0, 2.0], scale=1e-3),
         explanation(),
+        race(),
+        race().modes(0.01),
     ]
 
 
@@ -57,7 +66,7 @@ def test_nothing_depends_on_the_texts_of_sentences(every, monkeypatch):
     frames = [each.frame() for each in every]
     pictures = [[t.get_text() for t in each.plot().texts] for each in every]
     for module in (nr.contests.outcome, nr.contests.verdicts, nr.contests.phases,
-                   nr.explanation.table):  # fmt: skip
+                   nr.explanation.table, nr.reduction.words, nr.reduction.modes):  # fmt: skip
         monkeypatch.setattr(module, "Sentence", lambda name, _: Sentence(name, "x"))
     for each, frame, picture in zip(every, frames, pictures, strict=True):
         assert {sentence.text for sentence in each.sentences()} == {"x"}

@@ -731,8 +731,6 @@ def _study() -> Iterator[Call]:
     losses = {"xor": np.ones(3)}
     yield _call("study.contest_sentences", nr.study.contest_sentences, found, times, losses)
     yield _call("study.race_sentence", nr.study.race_sentence, nr.reduce(*pair))
-    modes = nr.reduce(*pair).modes(scale=1e-3)
-    yield _call("study.order_sentence", nr.study.order_sentence, modes)
     yield _call("study.feature_names", nr.study.feature_names, study.check())
     yield _call("explore", nr.explore, pair)
 

@@ -16,8 +16,8 @@ from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, letter_panels, mark_line, style
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.solving.initial import start_from_scale
-from neuralrace.reduction.solving.reconstruct import full_weights
+from neuralrace.reduction.reconstruct import full_weights
+from neuralrace.reduction.start import start_from_scale
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak

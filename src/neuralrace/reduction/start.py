@@ -15,12 +15,12 @@ import numpy as np
 from neuralrace.checks import check_known
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.mixtures import longest_path
-from neuralrace.reduction.equations.flows import NetworkFlow
-from neuralrace.reduction.equations.mode_form import LEAST
-from neuralrace.reduction.solving.two_edge_start import average_start, resumed, two_edge_start
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.two_edge_start import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -113,7 +113,7 @@ def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
     depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
     largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
-    least = LEAST ** (1 / depth)
+    least = TINY ** (1 / depth)
     if depth > 1 and smallest < least:
         raise NeuralRaceError(
             "start is so small that the strength of a path would be 0 in float64",

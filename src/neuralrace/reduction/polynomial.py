@@ -18,14 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.block import Block, few_rows
-from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
-from neuralrace.statistics import (
-    PathGroup,
-    PathStatistics,
-    factored_statistics,
-    split_neurons,
-)
+from neuralrace.reduction.block import Block, few_rows
+from neuralrace.statistics import PathGroup, PathStatistics, factored_statistics, split_neurons
+from neuralrace.tolerances import DEPENDENT, EXACT
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -33,12 +28,9 @@ if TYPE_CHECKING:
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
 
-NOISE = 1e-8
-"""A coefficient below this, relative to the largest of its equation, is rounding.
 
-Coefficients are compared in natural units, in which drive and brake balance when all variables are
-1.
-"""
+ALIKE = 12
+"""Coefficients of equations that agree to this many digits are equal."""
 
 Monomial = tuple[int, ...]
 """The power of each variable."""
@@ -137,7 +129,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
     seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
     heard = {t: float(np.linalg.norm(y)) for t, y in block.factor.y.items()}
-    S[np.abs(S) <= NEGLIGIBLE * seen_by * [heard[g.target] for g in on]] = 0.0
+    S[np.abs(S) <= DEPENDENT * seen_by * [heard[g.target] for g in on]] = 0.0
     rows, columns, values = [], [], []
     seen: dict[tuple[str, int], list[int]] = {}
     for i, g in enumerate(on):
@@ -146,7 +138,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     pairs = {(i, k) for together in seen.values() for i in together for k in together}
     for i, k in sorted(pairs):
         value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
-        if abs(value) > NEGLIGIBLE * seen_by[i] * seen_by[k]:
+        if abs(value) > DEPENDENT * seen_by[i] * seen_by[k]:
             rows.append(i)
             columns.append(k)
             values.append(value)
@@ -205,6 +197,18 @@ class PolynomialSystem:
     def _exponents(self) -> Float[np.ndarray, "m K"]:
         return self.powers.astype(float)
 
+    @cached_property
+    def digits(self) -> tuple[object, ...]:
+        """What equal equations share, whatever their names: coefficients to `ALIKE` digits.
+
+        Only signs of errors may differ: the loss is the sum of their squares.
+        """
+        largest = np.abs(self.errors).argmax(axis=1)[:, None]
+        signs = np.where(np.take_along_axis(self.errors, largest, 1) < 0, -1.0, 1.0)
+        velocity = _rounded(self.velocity, np.abs(self.velocity))
+        errors = _rounded(signs * self.errors, np.abs(self.errors).max(initial=0.0))
+        return self.powers.shape, self.powers.tobytes(), velocity, errors
+
     def velocity_at(self, b: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
         """db/dt at one point."""
         return self.velocity @ np.multiply.reduce(b**self._exponents, axis=1)
@@ -213,6 +217,13 @@ class PolynomialSystem:
         """The loss of the block at one point or several."""
         errors = np.prod(b[..., None, :] ** self._exponents, axis=-1) @ self.errors.T
         return (errors**2).sum(axis=-1) / 2
+
+
+def _rounded(array: np.ndarray, size: np.ndarray | np.floating) -> bytes:
+    """An array to `ALIKE` digits of numbers of this size."""
+    places = ALIKE - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    return (np.round(array * up / down) * down / up + 0.0).tobytes()  # no −0
 
 
 def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
@@ -266,7 +277,7 @@ def _without_cancelled(terms: Terms) -> dict[Monomial, float]:
 
     Each is compared only with its own terms: coefficients of other powers have other units.
     """
-    return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
+    return {m: c for m, (c, size) in terms.items() if abs(c) > DEPENDENT * size}
 
 
 def natural_unit(system: PolynomialSystem) -> float:
@@ -286,7 +297,7 @@ def natural_unit(system: PolynomialSystem) -> float:
 def is_noise(rows: Float[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
     """Which coefficients, in natural units, are rounding compared with the largest of their row."""
     sizes = np.abs(rows)
-    return sizes <= NOISE * sizes.max(axis=1, keepdims=True, initial=0.0)
+    return sizes <= EXACT * sizes.max(axis=1, keepdims=True, initial=0.0)
 
 
 def without_noise(system: PolynomialSystem) -> PolynomialSystem:
@@ -369,4 +380,4 @@ def drive_when_on(block: Block, data: Dataset) -> float | None:
             for name in (*nodes, *path.edges):
                 on &= classes.gates.get(name, np.ones(len(classes))) != 0
             found.append(float(stats.yx[path][0, 0]) / float(classes.weight[on].sum()))
-    return found[0] if np.ptp(found) <= NOISE * abs(found[0]) else None
+    return found[0] if np.ptp(found) <= EXACT * abs(found[0]) else None

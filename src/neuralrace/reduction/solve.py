@@ -17,15 +17,14 @@ from neuralrace.dynamics.flow import checked_times, smallest_rms
 from neuralrace.dynamics.setup import StoppedError, positive_rate
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.equations.duplicates import alike_networks, alike_races, turned
-from neuralrace.reduction.equations.flows import FlatFlow, NetworkFlow, PolynomialFlow
-from neuralrace.reduction.equations.mode_form import mode_form
-from neuralrace.reduction.equations.polynomial import PolynomialSystem
-from neuralrace.reduction.equations.system import block_system
-from neuralrace.reduction.solving import scipy_solver
-from neuralrace.reduction.solving.initial import Start
-from neuralrace.reduction.solving.scipy_solver import RTOL, Part
+from neuralrace.reduction import scipy_solver
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import block_system
+from neuralrace.reduction.mode_form import mode_form
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.scipy_solver import RTOL, FlatFlow, NetworkFlow, Part, PolynomialFlow
+from neuralrace.reduction.start import Start
+from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -62,8 +61,6 @@ A half that falls below its start and rises again between two of these times has
 SOON = 1e-6
 """The first of these times, as a part of the last."""
 
-FALLEN = 1e-6
-"""A weight that is below its start by less than this part has only been rounded."""
 
 Weights = Mapping[str, Matrix]
 """The weights of a block by edge."""
@@ -186,7 +183,7 @@ class BlockSolution:
         Along the one path of a closed form the error keeps its sign.
         """
         return self.solver != "closed form" and any(
-            bool((np.abs(found) < (1 - FALLEN) * np.abs(found[:1])).any())
+            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
             for edge, found in self.weights.items()
             if both[edge].shape != found.shape[1:]
         )
@@ -204,20 +201,21 @@ def _solutions(
     """The solutions of blocks from these weights; those that are alike are solved once."""
     systems = {i: found for i, w in begin.items() if (found := _merged(blocks[i], w))}
     solved: dict[int, BlockSolution] = {}
-    for group in alike_races(systems):
+    alike: dict[object, list[int]] = {}
+    for i, (system, values) in systems.items():
+        alike.setdefault((system.digits, values.tobytes()), []).append(i)
+    for group in alike.values():
         part = _by_equations(*systems[group[0]], request)
         if part is not None:
             for i in group:
                 solved[i] = _solution(part, systems[i][0].expanded(part.states))
-    graphs: dict[Architecture, list[int]] = {}
+    networks: dict[object, BlockSolution] = {}
     for i in (i for i in begin if i not in solved):
-        graphs.setdefault(_as_wide_as(blocks[i].arch, begin[i]), []).append(i)
-    for arch, members in graphs.items():
-        for group in alike_networks(arch, [(begin[i], blocks[i].data) for i in members]):
-            first = members[group[0][0]]
-            one = _by_network(blocks[first], arch, begin[first], request)
-            for k, turns in group:
-                solved[members[k]] = replace(one, weights=turned(arch, one.weights, turns))
+        arch = _as_wide_as(blocks[i].arch, begin[i])
+        key = id(blocks[i].factor), arch, *(w.tobytes() for w in begin[i].values())
+        if key not in networks:
+            networks[key] = _by_network(blocks[i], arch, begin[i], request)
+        solved[i] = networks[key]
     return solved
 
 

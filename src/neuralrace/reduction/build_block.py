@@ -7,31 +7,24 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.reduction.blocks.block import Block, own_sizes, places, rank_of_correlations
-from neuralrace.reduction.blocks.components import Component
-from neuralrace.reduction.blocks.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
+from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correlations
+from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
 from neuralrace.statistics import ClassFactor, restricted
+from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
 
-NO_SIGNAL = 1e-12
-"""A correlation of inputs and targets below this is rounding."""
 
-NO_SIGN = 1e-9
-"""A correlation below this has no sign that a neuron could carry."""
-
-SAME_PRODUCT = 1e-6
-"""How closely, relatively, Σ^yx must be a product for one neuron to carry all paths."""
-
-
-def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
+def make_block(
+    arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
+) -> Block | None:
     """The block with these directions, or None where no signal joins inputs to outputs in it."""
-    arch = _pruned(part.arch, set(basis))
-    if arch is None:
+    pruned = _pruned(arch, set(basis))
+    if pruned is None:
         return None
-    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes}
-    arch = Architecture(sizes, arch.edges)
+    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in pruned.sizes}
+    arch = Architecture(sizes, pruned.edges)
     ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
-    factor = restricted(part.factor, arch, basis=ends)
+    factor = restricted(factor, arch, basis=ends)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
     basis, factor = _signed(arch, factor, ends)
@@ -46,7 +39,7 @@ def _has_signal(mixer: Mixer) -> bool:
     """Whether some Σ^yx is more than rounding, relative to the sizes of what it joins."""
     draw = mixer.draw(np.random.default_rng(0))
     return any(
-        float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NO_SIGNAL
+        float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NOISE
         for (a, _), matrix, left, right in mixer.couplings(draw)
         if a in mixer.arch.outputs
     )
@@ -189,7 +182,7 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
     (y, _), (x, _) = _ends(mixer)
     own = {v: float(own_sizes(a)[0]) for v, a in (*x.items(), *y.items())}
-    if any(abs(value) <= NO_SIGN * own[t] * own[s] for (t, s), value in values.items()):
+    if any(abs(value) <= ROUNDING * own[t] * own[s] for (t, s), value in values.items()):
         return None
     ends: dict[str, list[tuple[str, str]]] = {}
     for t, s in values:
@@ -207,7 +200,7 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
                     found_at[other] = values[t, s] / found_at[node]
                     waiting.append(other)
     for (t, s), value in values.items():
-        if abs(found_at[t] * found_at[s] - value) > SAME_PRODUCT * abs(value):
+        if abs(found_at[t] * found_at[s] - value) > EQUAL * abs(value):
             return None
     up = np.array([[np.sign(found_at.get(t, 1.0))] for t in arch.outputs])
     return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])

@@ -13,13 +13,11 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name, random_key, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.block import Block
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
-
-SAME_TIME = 1e-6
-"""Two times count as equal if they differ by less than this share of the solution's spacing."""
 
 
 @final
@@ -54,7 +52,7 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not abs(solution.time[when] - t) <= SAME_TIME * _spacing(solution.time):
+    if not abs(solution.time[when] - t) <= EQUAL * _spacing(solution.time):
         raise NeuralRaceError(
             f"the solution has no time {t:g}",
             got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "

@@ -93,7 +93,7 @@ def test_polynomials_of_too_many_terms_are_not_fitted(monkeypatch):
     race = nr.reduce(case.arch, case.data)
     assert not race.blocks[0].is_scalar and str(race).count("not merged") == 1
     monkeypatch.setattr(system, "MAX_TERMS", 4)
-    assert str(race).count("not merged") == 2
+    assert str(nr.reduce(case.arch, case.data)).count("not merged") == 2
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])

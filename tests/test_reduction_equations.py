@@ -239,16 +239,16 @@ def test_overlapping_paths_have_merged_coefficients():
 
 
 def test_polynomials_of_matrix_blocks_are_checked_at_fresh_points(contexts, monkeypatch):
-    """A velocity that is no polynomial of the known degree is not written as one."""
+    """An error that is no polynomial of the known degree is not written as one."""
     from neuralrace.reduction.merging import closed_subspace, subspace_system
     from neuralrace.reduction.scipy_solver import NetworkFlow
 
     block = contexts.blocks[0]
     parts = closed_subspace(block, block.aligned)
     assert parts is not None and subspace_system(block, parts) is not None
-    plain = NetworkFlow.velocity
+    plain = NetworkFlow.errors
     monkeypatch.setattr(
-        NetworkFlow, "velocity", lambda self, w: plain(self, w) * (1 + 1e-4 * np.sin(9 * w))
+        NetworkFlow, "errors", lambda self, w: plain(self, w) * (1 + 1e-4 * np.sin(9 * w[0]))
     )
     assert subspace_system(block, parts) is None
 

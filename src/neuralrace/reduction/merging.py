@@ -19,10 +19,12 @@ from neuralrace.reduction.polynomial import (
     PolynomialSystem,
     ScalarRace,
     block_statistics,
+    gradient_system,
     is_noise,
     merged_system,
     natural_unit,
     scalar_race,
+    without_noise,
 )
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.tolerances import EXACT, NOISE, ROUNDING
@@ -233,40 +235,26 @@ def subspace_system(
 ) -> PolynomialSystem | None:
     """The polynomial flow and loss in the coordinates of a closed subspace.
 
-    Their degree is known, twice the longest path less one. The coefficients follow from values at
-    more random points than there are coefficients. These points have the size at which drive and
+    The errors y − h are polynomials whose degree is the longest path. Their coefficients follow
+    from values at more random points than there are coefficients, of the size at which drive and
     brake balance: there, all coefficients have the same unit, and those below `EXACT` are rounding.
-    The polynomials are checked at fresh points; None if they are off by more than `EXACT`.
+    They are checked at fresh points; None if they are off by more than `EXACT`.
     """
     edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
     network = _network(block, shapes)
     basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
-    powers = _powers(len(parts), 2 * network.depth - 1)
-    unit = block.natural_size
+    powers = _powers(len(parts), network.depth)
     fitted = 2 * len(powers) + SPARE
     points = np.random.default_rng(1).normal(size=(fitted + FRESH, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
-    states = unit * points @ basis
-    velocities = np.stack([network.velocity(w) for w in states]) @ np.linalg.pinv(basis) / unit
-    errors = np.stack([network.errors(w) for w in states])
-    velocity = np.linalg.lstsq(table[:fitted], velocities[:fitted])[0].T
-    error = np.zeros((errors.shape[1], len(powers)))
-    low = powers.sum(axis=1) <= network.depth
-    error[:, low] = np.linalg.lstsq(table[:fitted, low], errors[:fitted])[0].T
-    velocity, error = (np.where(is_noise(rows), 0.0, rows) for rows in (velocity, error))
-    for rows, wanted in ((velocity, velocities), (error, errors)):
-        found = table[fitted:] @ rows.T
-        if np.linalg.norm(found - wanted[fitted:]) > EXACT * np.linalg.norm(wanted[fitted:]):
-            return None
-    keep = (np.abs(velocity).max(axis=0) > 0) | (np.abs(error).max(axis=0, initial=0.0) > 0)
-    powers = powers[keep]
-    degree = powers.sum(axis=1)
-    return PolynomialSystem(
-        parts,
-        powers,
-        velocity[:, keep] * unit ** (1.0 - degree),
-        few_rows(error[:, keep] * unit ** (0.0 - degree)),
-    )
+    errors = np.stack([network.errors(w) for w in block.natural_size * points @ basis])
+    found = np.linalg.lstsq(table[:fitted], errors[:fitted])[0].T
+    found[is_noise(found)] = 0.0
+    gap = np.linalg.norm(table[fitted:] @ found.T - errors[fitted:])
+    if gap > EXACT * np.linalg.norm(errors[fitted:]):
+        return None
+    scaled = found * block.natural_size ** (0.0 - powers.sum(axis=1))
+    return without_noise(gradient_system(parts, powers, few_rows(scaled)))
 
 
 def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> NetworkFlow:

@@ -21,15 +21,13 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import papers
-from docs.staleness import ROOT, older, sources
 from docs.store import (
     EXAMPLES,
+    ROOT,
     STORE,
     STUDIES,
     Facts,
     run_examples,
-    scripts,
-    source_of_script,
     stored,
     study_name,
     update,
@@ -53,8 +51,6 @@ def page(facts: Facts) -> str:
         "[reproduce.md](reproduce.md) says how to change settings and looks. Pictures and data",
         "are stored; `python -m docs.gallery` writes this page. Times are those of one run, some",
         "of them on a machine that others were using.",
-        "",
-        _told_stale(facts),
     ]
     below: list[str] = []
     about = [
@@ -118,38 +114,9 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def stale(facts: Facts) -> dict[str, str]:
-    """The figures and examples that are older than their code, and what was done before it changed.
-
-    Such as `computed and drawn`.
-    """
-    there = {*papers.names(), *scripts()}
-    found = {name: older(fact, code_of(name)) for name, fact in facts.items() if name in there}
-    return {name: what for name, what in found.items() if what}
-
-
-def code_of(name: str) -> dict[str, str]:
-    """Hashes of the code of a figure or example as it is here."""
-    if name in papers.names():
-        return sources(papers.find(name))
-    return source_of_script(scripts()[name])
-
-
-COUNTS = "that of its figure, example or study, and the style of all pictures"
-"""What counts as the code of a picture."""
-
-
-def _told_stale(facts: Facts) -> str:
-    told = [f"{name} ({what})" for name, what in stale(facts).items()]
-    if not told:
-        return f"No picture is older than the code that makes it: {COUNTS}."
-    return f"Made before their code changed, and marked below: {', '.join(told)}. Code is {COUNTS}."
-
-
 def _figure(name: str, fact: Mapping[str, Any]) -> list[str]:
     figure = papers.find(name)
     marks = "**A quick version, with smaller settings.** " if fact["quick"] else ""
-    marks += _old(name, fact)
     judged = [row["holds"] for row in fact["agreement"].values() if row["holds"] is not None]
     missed = [row["what"] for row in fact["agreement"].values() if row["holds"] is False]
     links = [f"[{c.split('/')[1]}](claims.md#{c.split('/')[1].lower()})" for c in fact["claims"]]
@@ -169,7 +136,7 @@ def _example(script: Path, fact: Mapping[str, Any]) -> list[str]:
     name = script.stem
     return [
         *("", f"### {name}", "", f"![{name}](gallery/{fact['picture']})"),
-        *("", _old(name, fact) + sentence(script), ""),
+        *("", sentence(script), ""),
         f"- Script: [{name}.py](../examples/{name}.py); it takes {_seconds(fact['seconds'])}, with"
         f" imports. {_origin(fact)}",
         f"- Data: {_data(fact)}",
@@ -180,7 +147,7 @@ def _study(file: Path, fact: Mapping[str, Any]) -> list[str]:
     title = tomllib.loads(file.read_text())["title"]
     return [
         *("", f"### {study_name(file)}: {title}", "", f"![{title}](gallery/{fact['picture']})"),
-        *("", *([old, ""] if (old := _old(study_name(file), fact).strip()) else [])),
+        "",
         *(line for answer in fact["answers"] for line in (answer, "")),
         f"- Study: [{file.name}](../examples/studies/{file.name}); it takes"
         f" {_seconds(fact['seconds'])}. {_origin(fact)}",
@@ -192,12 +159,6 @@ def _study(file: Path, fact: Mapping[str, Any]) -> list[str]:
 def sentence(script: Path) -> str:
     """What an example is about: the first line of its docstring."""
     return script.read_text().split('"""')[1].split("\n\n")[0].strip()
-
-
-def _old(name: str, fact: Mapping[str, Any]) -> str:
-    """A mark for what was made before its code changed."""
-    what = older(fact, code_of(name))
-    return f"**{what.capitalize()} before its code changed.** " if what else ""
 
 
 def _seconds(seconds: float) -> str:
@@ -266,8 +227,8 @@ def feeds() -> dict[str, list[str]]:
 def with_ledger(facts: Facts, kept: Mapping[str, Any]) -> Facts:
     """Facts with the claims of each figure, and with what the ledger knows of its table.
 
-    `kept` is docs/claims.json. It has the commit and the hash of the code of every table, which
-    are taken where a figure's data, stored by the ledger, have none.
+    `kept` is docs/claims.json. It has the commit of every table, which is taken where a figure's
+    data, stored by the ledger, have none.
     """
     fed, found = feeds(), dict(facts)
     for name in (name for name in papers.names() if name in facts):
@@ -275,7 +236,6 @@ def with_ledger(facts: Facts, kept: Mapping[str, Any]) -> Facts:
         made = kept["tables"].get(table_file(name, fact["settings"]))
         if made and not fact["commit"]:
             fact["commit"] = made["commit"]
-            fact["source"] = fact["source"] | {"compute": made["source"]}
         found[name] = fact
     return found
 

@@ -16,7 +16,6 @@ import numpy as np
 
 import papers
 from docs import drawn
-from docs.staleness import ROOT, source_of_file, sources
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from neuralrace.report import Curves
 
+ROOT = Path(__file__).parents[1]
 STORE = ROOT / "docs/gallery"
 FACTS = "facts.json"
 
@@ -119,7 +119,6 @@ def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
         "seconds": round(record.seconds, 1),
         "device": record.device or measured,
         "commit": record.commit,
-        "source": sources(figure, record.commit),
         "versions": {k: record.versions[k] for k in ("neuralrace", "jax")},
         "agreement": by_id(figure.agreement(table)),
         "claims": [],
@@ -149,12 +148,7 @@ def run_examples(names: Sequence[str] = (), folder: Path = STORE) -> None:
     for name in names or every:
         path = every[name]
         fact = (_run_example if path.suffix == ".py" else _run_study)(path, folder)
-        write(stored(folder) | {name: fact | {"source": source_of_script(path)}}, folder)
-
-
-def source_of_script(path: Path) -> dict[str, str]:
-    """Hashes of an example, or of a study with the code that draws its report's curves."""
-    return source_of_file(path, *((telling, draw_study) if path.suffix == ".toml" else ()))
+        write(stored(folder) | {name: fact}, folder)
 
 
 def _run_example(script: Path, folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pickle
 import threading
 
 from neuralrace.explorer.handler import CancelledError, answered
-from neuralrace.explorer.numbers import dumps
+from neuralrace.explorer.messages import dumps
 
 
 def xor_state(delta=0.5, **sections):

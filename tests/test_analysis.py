@@ -230,9 +230,9 @@ def test_followed_modes_make_up_the_matrices(seed):
 
 def test_a_mode_that_jumps_has_a_small_overlap():
     rng = np.random.default_rng(7)
-    q = orthogonal(rng, 5)
-    a, b = q[:, :2], q[:, 2:4]
-    found = analysis.follow_modes([a @ np.diag([2, 1]) @ a.T, b @ np.diag([2, 1]) @ b.T], modes=1)
+    left, right = orthogonal(rng, 2), orthogonal(rng, 4)
+    jump = [left @ np.diag([2.0, 1.0]) @ right[:, half].T for half in ([0, 1], [2, 3])]
+    found = analysis.follow_modes(jump, modes=1)
     assert abs(found.overlap[0, 0]) < 1e-12 and found.overlap[1, 0] == 1
     single = analysis.singular_values(np.diag([1.0, 3.0]))
     np.testing.assert_allclose(single, [3, 1])

@@ -208,7 +208,7 @@ def test_flow_records_full_width_weights_and_stops_alike(worthwhile):
     ends = [
         nr.flow(
             net, weights, data, times=[0, 5, 400], record={"weights": True},
-            until_stationary=1e-4, compress=compress,
+            until=nr.dynamics.Until(stationary=1e-4), compress=compress,
         )
         for compress in (True, False)
     ]  # fmt: skip

@@ -36,6 +36,7 @@ def outside() -> Iterator[tuple[str, str]]:
         "src/neuralrace/study",
         "examples",
         "docs",
+        "tools",
     ]
     for folder in [*folders, "verification", "benchmarks"]:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -121,6 +122,30 @@ def test_public_names_and_own_modules_are_allowed():
     own = "from neuralrace.study.build import names_of"
     assert private_names(own, "neuralrace.study") == []
     assert private_names(own) == ["neuralrace.study.build.names_of"]
+
+
+BESIDE = ("papers", "verification", "benchmarks", "docs", "tools", "tests", "examples")
+"""Folders of a checkout that the package and its examples do not need."""
+
+
+def beside(text: str) -> list[str]:
+    """Modules that this code imports from folders beside the package."""
+    imported = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported += [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            imported.append(node.module or "")
+    return [name for name in imported if name.split(".")[0] in BESIDE]
+
+
+def test_the_package_and_examples_stand_without_papers():
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    used = {str(path.relative_to(ROOT)): beside(path.read_text()) for path in files}
+    assert {name: modules for name, modules in used.items() if modules} == {}
+    for study in (ROOT / "examples").rglob("*.toml"):
+        assert not re.search(r"\bpapers\.", study.read_text()), study.name
+    assert beside("from papers.nrr import fig4\nimport papers") == ["papers.nrr", "papers"]
 
 
 @pytest.mark.parametrize("room", nr._ROOMS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.dynamics import Until
 from tests.test_dynamics_train import compilations
 from tests.test_errors import refuses
 
@@ -113,7 +114,7 @@ def test_float32():
 def test_until_loss():
     least = REST / 2 - S**2 / D / 2
     limit = least + 0.1
-    run = flow_two(until_loss=limit)
+    run = flow_two(until=limit)
     assert run.settings["stopped"] == "loss"
     assert run.loss[-1] <= limit < run.loss[-2]
     assert run.time[-1] < LINEAR[-1]
@@ -122,14 +123,14 @@ def test_until_loss():
     assert crossing <= run.time[-1] + 1e-4
     np.testing.assert_allclose(run.loss, loss_of(logistic(run.time, 0.01)), rtol=1e-6, atol=1e-9)
     assert float(TWO.loss(run.final, DATA)) == pytest.approx(float(run.loss[-1]), rel=1e-12)
-    never = flow_two(until_loss=least / 2)
+    never = flow_two(until=least / 2)
     assert never.settings["stopped"] == "end"
     assert never.time.tolist() == LINEAR.tolist()
 
 
 def test_until_stationary():
     times = np.linspace(0, 1000, 25)
-    run = flow_two(times=times, until_stationary=1e-4)
+    run = flow_two(times=times, until=Until(stationary=1e-4))
     assert run.settings["stopped"] == "stationary"
     assert len(run.time) < len(times)
     velocity = jax.grad(TWO.loss)(run.final, DATA)
@@ -140,12 +141,22 @@ def test_until_stationary():
     assert run.loss[-1] == pytest.approx(float(loss_of(a)), rel=1e-10)
 
 
+def test_until_a_function_of_the_weights():
+    level = float(S / D) / 2
+    run = flow_two(until=lambda w: (w["W2"] @ w["W1"])[0, 0] > level)
+    assert run.settings["stopped"] == "function"
+    assert float(product(run.final)) > level
+    before = logistic(run.time[-2], 0.01)
+    assert before <= level
+    assert flow_two(until=lambda w: False).settings["stopped"] == "end"
+
+
 def test_both_at_once_say_which_came_first():
     least = REST / 2 - S**2 / D / 2
     times = np.linspace(0, 1000, 25)
-    run = flow_two(times=times, until_loss=least + 0.1, until_stationary=1e-4)
+    run = flow_two(times=times, until=Until(loss=least + 0.1, stationary=1e-4))
     assert run.settings["stopped"] == "loss"
-    run = flow_two(times=times, until_loss=least / 2, until_stationary=1e-4)
+    run = flow_two(times=times, until=Until(loss=least / 2, stationary=1e-4))
     assert run.settings["stopped"] == "stationary"
 
 

@@ -42,12 +42,32 @@ def test_equal_code_with_equal_numbers():
     assert not same(lambda n: optax.sgd(optax.linear_schedule(1.0, 0.0, n)), (10,), (11,))
 
 
-def test_arrays_objects_and_own_modules_are_not_inspected():
+class Settings:
+    """An object of one's own."""
+
+    factor = 1.0
+
+    def scale(self, w):
+        return self.factor * w["W1"]
+
+
+settings = Settings()
+
+
+def test_arrays_count_by_their_numbers():
     weights = np.ones(2)
-    assert not same(lambda: lambda w: weights @ w["W1"])
-    assert not same(lambda: lambda w: package.sub.factor * w["W1"])
-    function = scaled(weights)
-    assert ByCode(function) == ByCode(function)
+    function = lambda w: weights @ w["W1"]
+    before = ByCode(function)
+    assert ByCode(function) == before
+    weights[0] = 2.0
+    assert ByCode(function) != before
+
+
+def test_what_may_change_unseen_equals_nothing_made_at_another_time():
+    for function in (lambda w: settings.scale(w), Settings().scale):
+        once = ByCode(function)
+        assert once == once and hash(once) == hash(once)
+        assert ByCode(function) != once
 
 
 def test_numbers_and_functions_that_are_named(monkeypatch):
@@ -75,22 +95,33 @@ def test_a_function_that_calls_itself():
 NET, DATA = nr.ReLUNetwork((2, 4, 1)), nr.tasks.xor()
 
 
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("where", [package.sub, settings])
 @pytest.mark.parametrize("what", ["loss", "record"])
-def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what):
+def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what, where, anew):
+    def functions():
+        if where is settings:
+            return (
+                lambda o, t: settings.factor * jnp.sum((o["y"] - t["y"]) ** 2, axis=1),
+                lambda w: jnp.sum(settings.scale(w) ** 2) / settings.factor,
+            )
+        return (
+            lambda o, t: package.sub.factor * jnp.sum((o["y"] - t["y"]) ** 2, axis=1),
+            lambda w: package.sub.factor * jnp.sum(w["W1"] ** 2),
+        )
+
+    made = functions()
+
     def first():
-        if what == "loss":
-            function = lambda o, t: package.sub.factor * jnp.sum((o["y"] - t["y"]) ** 2, axis=1)
-            options = {"loss": function}
-        else:
-            function = lambda w: package.sub.factor * jnp.sum(w["W1"] ** 2)
-            options = {"record": {"size": function}}
+        loss, record = functions() if anew else made
+        options = {"loss": loss} if what == "loss" else {"record": {"size": record}}
         weights = NET.init(jax.random.key(0), 0.5)
         run = nr.train(NET, weights, DATA, learning_rate=0.1, steps=3, **options)
         return run.loss[0] if what == "loss" else run.values["size"][0]
 
-    package.sub.factor = 1.0
+    where.factor = 1.0
     once = first()
-    package.sub.factor = 2.0
+    where.factor = 2.0
     assert first() == pytest.approx(2 * once)
 
 

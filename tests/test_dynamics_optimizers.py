@@ -10,7 +10,7 @@ import neuralrace as nr
 from neuralrace.dynamics import setup
 from neuralrace.dynamics.clock import clock_of
 from tests.test_dynamics_train import compilations
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from verification import learning
 
 NET = nr.ReLUNetwork((2, 6, 2), leak=0.1)
@@ -337,9 +337,10 @@ def test_batch_sizes(size, got):
         train(batch_size=size, key=0)
 
 
-def test_batches_need_a_key():
-    with says("drawing batches needs a random key", got="None", wanted="or a seed", fix="key=0"):
-        train(batch_size=3)
+def test_batches_are_drawn_by_the_key():
+    first, same, other = train(batch_size=3), train(batch_size=3, key=0), train(batch_size=3, key=1)
+    np.testing.assert_array_equal(first.loss, same.loss)
+    assert (first.loss != other.loss).any()
     with says("random key", got="'a'", wanted="key of jax.random"):
         train(batch_size=3, key="a")
 
@@ -416,5 +417,10 @@ def test_samples_compress_for_every_optimizer_neurons_for_momentum_alone(optimiz
 
 @pytest.mark.parametrize("until", [np.nan, "soon", [1, 2]])
 def test_until_is_a_loss_or_a_function(until):
-    with says("until says when to end", got=repr(until), wanted="a loss, or a function"):
+    with refuses("until"):
         train(until=until)
+
+
+def test_descent_does_not_end_where_weights_rest():
+    with refuses("until.stationary", "nr.flow"):
+        train(until=nr.dynamics.Until(stationary=1e-6))

@@ -22,11 +22,11 @@ with warnings.catch_warnings():
 from starlette.websockets import WebSocketDisconnect
 
 import neuralrace as nr
-from neuralrace.explorer import limits, numbers, protocol, schema, server
+from neuralrace.explorer import limits, messages, schema, server
 from neuralrace.explorer.guard import Guard
 from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
-from neuralrace.explorer.protocol import Memory
+from neuralrace.explorer.messages import Memory
 from neuralrace.explorer.trust import Trust, trust_of
 from neuralrace.explorer.workers import Worker
 from tests.explorer_help import ThreadWorker, xor_state
@@ -123,7 +123,7 @@ def test_an_error_of_the_system_names_no_path():
     for path in ("/nowhere/secret", "/" + 300 * "a"):
         with pytest.raises(OSError, match=path) as raised:
             os.stat(path)
-        assert path not in str(numbers.error_of(raised.value))
+        assert path not in str(messages.error_of(raised.value))
 
 
 # ---- requests without a page --------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
 
     first, second = in_a_lane(scenario, tmp_path)
     assert "ended before it was done" in first["error"]["what"]
-    assert second["done"] and Scripted.started == len(protocol.LANES) + 1
+    assert second["done"] and Scripted.started == len(messages.LANES) + 1
 
 
 def test_a_request_that_cannot_be_sent_to_a_worker_leaves_its_lane_alive(tmp_path):
@@ -390,6 +390,7 @@ def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
 
     async def scenario(client, said):
         await client.ask({"id": 1, "kind": "kept", "do": "hang"}).ended.wait()
+        monkeypatch.setitem(limits.SECONDS, "kept", 60)
         await client.ask({"id": 2, "kind": "kept"}).ended.wait()
 
     first, second = in_a_lane(scenario, tmp_path)
@@ -397,7 +398,7 @@ def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
 
 
 def test_what_hangs_and_is_cancelled_does_not_hold_its_lane(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.explorer.lanes.GRACE", dict.fromkeys(protocol.KINDS, 0.05))
+    monkeypatch.setattr("neuralrace.explorer.lanes.GRACE", dict.fromkeys(messages.KINDS, 0.05))
 
     async def scenario(client, said):
         client.ask({"id": 1, "kind": "train", "do": "hang"})
@@ -460,7 +461,7 @@ class Watched:
         self.longest, self.elsewhere, self.thread = 0, 0, thread
         for name in ("loads", "dumps"):
             plain = getattr(json, name)
-            monkeypatch.setattr(numbers.json, name, lambda *a, p=plain, **k: self.seen(p, *a, **k))
+            monkeypatch.setattr(messages.json, name, lambda *a, p=plain, **k: self.seen(p, *a, **k))
 
     def seen(self, plain, *arguments, **options):
         found = plain(*arguments, **options)
@@ -504,7 +505,7 @@ def test_the_event_loop_reads_and_writes_no_long_message(tmp_path, monkeypatch):
             assert found["parts"][0]["part"] == "some" and found["result"]["text"][0] == "y"
             assert found.get("kept", False) == kept
     assert watched.elsewhere > 200_000
-    assert watched.longest <= protocol.AT_ONCE
+    assert watched.longest <= messages.AT_ONCE
 
 
 def test_workers_that_never_come_up_are_given_up(tmp_path):
@@ -534,8 +535,8 @@ def test_memory_forgets_the_oldest_and_knows_what_an_answer_depends_on():
         memory.put(str(i), ["x" * 10])
     assert memory.size <= 100 and memory.get("49") and memory.get("0") is None
     same = [{"id": i, "kind": "predict", "state": {"task": 1, "view": i}} for i in range(2)]
-    assert protocol.digest(same[0]) == protocol.digest(same[1])
-    assert protocol.digest(same[0]) != protocol.digest({**same[0], "kind": "kept"})
+    assert messages.digest(same[0]) == messages.digest(same[1])
+    assert messages.digest(same[0]) != messages.digest({**same[0], "kind": "kept"})
 
 
 # ---- anything at all ----------------------------------------------------------------------------
@@ -623,7 +624,7 @@ def test_the_schema_names_every_kind_once():
     """Tests of the server's addresses begin with it; the server itself hands it to nobody."""
     found = schema()["paths"]["/api/{kind}"]["post"]
     (kind,) = found["parameters"]
-    assert kind["schema"]["enum"] == list(protocol.KINDS) and kind["required"]
+    assert kind["schema"]["enum"] == list(messages.KINDS) and kind["required"]
     body = found["requestBody"]["content"]["application/json"]["schema"]
     assert {"task", "gatings", "table"} <= set(body["properties"]["state"]["properties"])
 

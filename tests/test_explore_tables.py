@@ -11,7 +11,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.explorer import limits
-from neuralrace.explorer.opening import MEMBERS
+from neuralrace.explorer.saving import MEMBERS
 from neuralrace.explorer.trust import Trust, trust_of
 from tests.explorer_help import error, result
 

@@ -7,6 +7,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.explorer import widget
+from neuralrace.explorer.page import CHARTS, ENTRY, IMPORT, bundle, styles
 from neuralrace.explorer.trust import Trust
 from tests.explorer_help import xor_state
 from tests.test_errors import says
@@ -64,14 +65,14 @@ def test_what_cannot_be_explored_is_an_error():
 
 def test_the_modules_of_the_page_are_one_for_a_notebook():
     pytest.importorskip("anywidget")
-    text = widget.bundle()
+    text = bundle()
     sources = json.loads(text.split("const sources = ", 1)[1].split(";\nconst addresses", 1)[0])
     names = [name for name, _ in sources]
-    assert names[-1] == widget.ENTRY and widget.CHARTS in names
+    assert names[-1] == ENTRY and CHARTS in names
     for name, source in sources:  # every module comes after those that it imports
-        if name != widget.CHARTS:
-            assert set(widget.IMPORT.findall(source)) <= set(names[: names.index(name)])
-    assert ".uplot" in widget.styles()
+        if name != CHARTS:
+            assert set(IMPORT.findall(source)) <= set(names[: names.index(name)])
+    assert ".uplot" in styles()
 
 
 def test_a_widget_shows_a_study_and_gives_back_what_it_shows():
@@ -126,10 +127,10 @@ class Notebook:
             for k in range(len(states))
         ]
         page.expose_function("asked", lambda k, message: self._kernels[k].hear(message))
-        text = CELL.replace("BUNDLE", json.dumps(widget.bundle()).replace("</", "<\\/"))
+        text = CELL.replace("BUNDLE", json.dumps(bundle()).replace("</", "<\\/"))
         text = text.replace("STATES", json.dumps([{"state": s} if s else {} for s in states]))
         text = text.replace("DIVS", "<div></div>" * len(states))
-        page.set_content(text.replace("/* CSS */", widget.styles()))
+        page.set_content(text.replace("/* CSS */", styles()))
         self.widgets = [page.locator(".in-notebook").nth(k) for k in range(len(states))]
 
     def until(self, ready):

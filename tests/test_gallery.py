@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,7 +14,7 @@ import pytest
 from PIL import Image
 
 import papers
-from docs import drawn, gallery, staleness, store
+from docs import drawn, gallery, store
 from neuralrace.report import Curve, Curves, Text
 from papers.claims import ledger, table_file
 from papers.record import pack
@@ -33,7 +32,6 @@ def test_every_figure_and_example_is_there_and_nothing_else():
     assert set(FACTS) == {*papers.names(), *examples, *studies}
 
 
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="hashes of code are those of 3.11")
 def test_the_page_is_current():
     assert (ROOT / "docs/gallery.md").read_text() == gallery.page(FACTS), (
         "`python -m docs.gallery` writes it"
@@ -204,100 +202,17 @@ def test_the_most_telling_curves_of_a_study_are_shown():
 # ---- what is older than its code ----------------------------------------------------------------
 
 
-def test_stored_pictures_name_the_code_that_made_them():
-    for name, fact in FACTS.items():
-        parts = {"compute", "agreement"} if name in papers.names() else {"script"}
-        assert set(fact["source"]) == parts | {"draw"}, name
-
-
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="hashes of code are those of 3.11")
-def test_no_stored_picture_is_older_than_its_code():
-    assert gallery.stale(FACTS) == {}
-
-
-@pytest.mark.parametrize("part", ["compute", "draw", "agreement"])
-def test_a_picture_is_stale_where_its_code_has_changed(part, monkeypatch):
-    fact = FACTS["talk/depth"] | {"source": gallery.code_of("talk/depth")}
-    facts = {"talk/depth": fact}
-    assert gallery.stale(facts) == {} and "is older than" in gallery.page(facts)
-    figure = papers.find("talk/depth")
-    other = getattr(papers.find("talk/stages"), part)
-    monkeypatch.setattr(papers, "find", lambda _: replace(figure, **{part: other}))
-    assert list(gallery.stale(facts)) == ["talk/depth"]
-    page = gallery.page(facts)
-    assert (
-        f"before their code changed, and marked below: talk/depth ({staleness.SAYS[part]})" in page
-    )
-    assert f"**{staleness.SAYS[part].capitalize()} before its code changed.**" in page
-
-
-def test_an_example_is_stale_where_its_file_has_changed(tmp_path):
-    script = tmp_path / "one.py"
-    script.write_text("1 + 1")
-    fact = {"source": staleness.source_of_file(script)}
-    assert staleness.older(fact, staleness.source_of_file(script)) == ""
-    script.write_text("1 + 2")
-    assert staleness.older(fact, staleness.source_of_file(script)) == "made"
-    assert staleness.older({}, staleness.source_of_file(script)) == "made and drawn"
-
-
-def test_every_picture_is_stale_where_the_style_has_changed(tmp_path, monkeypatch):
-    names = ("talk/depth", "own_gating", "studies/demo")
-    facts = {name: FACTS[name] | {"source": gallery.code_of(name)} for name in names}
-    style = tmp_path / "other.mplstyle"
-    style.write_text(staleness.STYLE.read_text() + "lines.linewidth: 9\n")
-    monkeypatch.setattr(staleness, "STYLE", style)
-    assert gallery.stale(facts) == dict.fromkeys(names, "drawn")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('question == "phase_diagram"', 'question == "contest"'),
-        ('("relu", "simulation", "theory")', '("theory", "relu", "simulation")'),
-    ],
-)
-def test_a_study_is_stale_where_its_drawing_has_changed(old, new, monkeypatch):
-    names = ("talk/depth", "own_gating", "studies/demo")
-    facts = {name: FACTS[name] | {"source": gallery.code_of(name)} for name in names}
-    source = staleness.of_pages("docs.store")
-    assert source is not None and source.count(old) == 1
-    other = {"docs.store": source.replace(old, new)}
-    monkeypatch.setattr(staleness, "of_pages", other.get)
-    assert gallery.stale(facts) == {"studies/demo": "drawn"}
-    monkeypatch.setattr(staleness, "of_pages", {"docs.store": source + "\nOTHER = 1\n"}.get)
-    assert gallery.stale(facts) == {}
-
-
-def test_data_have_the_hash_of_the_commit_that_computed_them(monkeypatch):
-    figure = papers.find("talk/depth")
-    here = staleness.sources(figure)
-    sources = {figure.compute.__module__: "def compute(settings):\n    return 1\n"}
-    monkeypatch.setattr(staleness, "at_commit", lambda commit: sources.get if commit else {}.get)
-    then = staleness.sources(figure, "abc1234")
-    assert then["compute"] != here["compute"]
-    assert {**then, "compute": here["compute"]} == here
-    sources.clear()  # a commit that is not there
-    assert staleness.sources(figure, "abc1234") == here
-
-
-def test_what_was_done_before_is_a_sentence():
-    now = {"compute": "1", "draw": "2", "agreement": "3"}
-    assert staleness.older({"source": now | {"draw": ""}}, now) == "drawn"
-    assert staleness.older({"source": {}}, now) == "computed, drawn and judged"
-
-
 def test_commits_come_from_the_ledger_where_data_have_none():
     known = FACTS["nrr/fig5"]
     file = table_file("nrr/fig5", known["settings"])
-    kept = {"tables": {file: {"commit": "abc1234 (adopted)", "source": "0123"}}}
+    kept = {"tables": {file: {"commit": "abc1234 (adopted)"}}}
     blank = known | {"commit": "", "device": ""}
     found = gallery.with_ledger({"nrr/fig5": blank}, kept)["nrr/fig5"]
-    assert found["commit"] == "abc1234 (adopted)" and found["source"]["compute"] == "0123"
+    assert found["commit"] == "abc1234 (adopted)"
     page = gallery.page({"nrr/fig5": found})
     assert "at commit abc1234, which first reported its numbers, or before" in page
     own = gallery.with_ledger({"nrr/fig5": known | {"commit": "fff"}}, kept)["nrr/fig5"]
-    assert own["commit"] == "fff" and own["source"] == known["source"]
+    assert own["commit"] == "fff"
 
 
 def test_stored_cells_are_shown_with_device_and_commit():

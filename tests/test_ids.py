@@ -47,7 +47,7 @@ def test_every_stored_measurement_is_that_of_a_row():
     """A row can wait to be measured; no number is kept for a row that is not there."""
     assert set(VERIFIED) <= set(ROWS)
     for id, entry in VERIFIED.items():
-        assert set(entry) == {"text", "met", "note", "sources", "commit"}, id
+        assert set(entry) == {"text", "met", "note", "commit"}, id
 
 
 def test_every_measure_of_a_claim_has_its_stored_number():

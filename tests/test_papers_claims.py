@@ -35,7 +35,7 @@ from papers.claims.nrr.reuse import shared_against_dedicated
 from papers.claims.nrr.xor import activity_types
 from papers.claims.page import shown
 from papers.claims.short import PARTS
-from papers.claims.sources import Origin
+from papers.claims.sources import Origin, checked_out
 from papers.commands import commands
 from papers.figure import Setting
 from papers.record import pack, unpack
@@ -414,7 +414,7 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     told.clear()
     third = Tables(quick=True, folder=tmp_path, tell=told.append)
     assert third("nrr/appendix_a2").identical(again("nrr/appendix_a2"))
-    assert told == [f"nrr/appendix_a2: read from {kept}"]
+    assert told == [f"nrr/appendix_a2: read from {kept}, of {checked_out()}"]
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path, caplog):

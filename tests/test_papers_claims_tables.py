@@ -1,6 +1,5 @@
-"""Tables of the ledger: which code computed them, and intervals by drawing their seeds again."""
+"""Tables of the ledger: where they come from, and intervals by drawing their seeds again."""
 
-import ast
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +9,7 @@ import xarray
 import neuralrace as nr
 from papers import find
 from papers.claims import Basis, Found, Measure, Outcome, Tables, ledger, markdown
-from papers.claims.sources import (
-    Origin,
-    _definition,
-    hash_of,
-    read_origins,
-    source_hash,
-)
+from papers.claims.sources import Origin
 from papers.mhs.contextual import apart, floor, seed_floor
 
 # ---- seeds drawn again --------------------------------------------------------------------------
@@ -76,100 +69,24 @@ def test_a_seed_that_is_drawn_twice_is_no_pair():
     assert apart(time, loss[2], loss[0]) == pytest.approx(nr.compare(*runs).mean)
 
 
-# ---- which code computed a table ----------------------------------------------------------------
-
-ROOM = "papers"
-MAIN = '''
-from papers.other import helper
-from papers import third
-SIZE = 3
-LOOSE = 4
-def compute(n: int) -> float:
-    """A sentence."""
-    mean = n  # a remark
-    return helper(SIZE) + third.last(mean)
-'''
-OTHER = """
-def helper(n):
-    return inner(n)
-def inner(n):
-    return n
-def mean(n):
-    return 1
-"""
-THIRD = "def last(n):\n    from papers.other import inner\n    return inner(n)\n"
+# ---- where tables come from ---------------------------------------------------------------------
 
 
-def hashed(main=MAIN, other=OTHER, third=THIRD):
-    sources = {f"{ROOM}.main": main, f"{ROOM}.other": other, f"{ROOM}.third": third}
-    return hash_of(f"{ROOM}.main", "compute", sources.get)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"main": MAIN.replace("A sentence", "Another one")},
-        {"main": MAIN.replace("# a remark", "")},
-        {"main": MAIN.replace(": int", "")},
-        {"main": MAIN.replace("LOOSE = 4", "LOOSE = 5")},
-        {"other": OTHER.replace("return 1", "return 2")},  # `mean` is a variable in `compute`
-        {"main": MAIN.replace("SIZE = 3\n", "").replace("helper\n", "helper, SIZE\n"),
-         "other": OTHER + "SIZE = 3\n"},
-    ],
-)  # fmt: skip
-def test_words_and_places_of_code_do_not_count(changed):
-    assert hashed(**changed) == hashed()
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"main": MAIN.replace("SIZE = 3", "SIZE = 4")},
-        {"main": MAIN.replace("mean = n", "mean = n + 1")},
-        {"other": OTHER.replace("return n\n", "return 2 * n\n")},
-        {"third": THIRD.replace("inner(n)", "-inner(n)")},
-    ],
-)
-def test_code_that_is_gone_through_counts(changed):
-    assert hashed(**changed) != hashed()
-
-
-def test_how_a_version_of_python_quotes_text_does_not_count(monkeypatch):
-    named = OTHER.replace("return n\n", "return f'{n}'\n")
-    before, unparse = hashed(other=named), ast.unparse
-    monkeypatch.setattr(ast, "unparse", lambda node: unparse(node).replace("'", '"'))
-    _definition.cache_clear()
-    assert hashed(other=named) == before
-
-
-def test_every_figure_and_measurement_has_code_to_hash():
-    nothing = hash_of(f"{ROOM}.absent", "compute")
-    assert source_hash(find("mhs/fig4").compute) != nothing
-    assert source_hash(find("mhs/fig4").compute) != source_hash(find("mhs/fig5").compute)
-
-
-def test_a_table_whose_code_changed_is_named(tmp_path, monkeypatch):
-    told = []
+def test_a_table_that_is_read_keeps_its_commit(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr("papers.claims.tables.checked_out", lambda: "abc1234")
     Tables(folder=tmp_path).once(measured, seeds=5)
     (path,) = (tmp_path / "ledger").glob("measured-*.json")
-    assert set(read_origins(path.parent)) == {path.name}
-    fresh = Tables(folder=tmp_path, tell=told.append)
-    fresh.once(measured, seeds=5)
-    assert not fresh.origins[path.name].stale and told == [f"measured: read from {path}"]
-    monkeypatch.setattr("papers.claims.tables.source_hash", lambda _: "another")
-    late = Tables(folder=tmp_path, tell=told.append)
-    late.once(measured, seeds=5)
-    assert late.origins[path.name].stale and "before its code changed" in told[-1]
+    monkeypatch.setattr("papers.claims.tables.checked_out", lambda: "def5678")
+    again = Tables(folder=tmp_path, tell=lines.append)
+    again.once(measured, seeds=5)
+    assert again.origins[path.name] == Origin("abc1234", f"{__name__}:measured")
+    assert lines == [f"measured: read from {path}, of abc1234"]
 
 
-def test_the_page_names_commits_and_stale_tables():
+def test_the_page_names_commits():
     (claim,) = ledger("mhs/interlacing")
     entry = claim.judged([0.0, 0.0, 0.0])
-    origins = {"a.json": Origin("abc1234", "x"), "b.npz": Origin("", "", stale=True)}
-    page = markdown([entry], origins=origins)
-    assert "1 at abc1234, 1 at unknown" in page
-    assert "Computed before their code in `papers` changed: `b.npz` (commit unknown)." in page
-    assert "does not cover the library below" in page
-    fresh = markdown([entry], origins={"a.json": Origin("abc1234", "x")})
-    assert "unchanged since" in fresh and "before their code" not in fresh
+    origins = {"a.json": Origin("abc1234"), "b.npz": Origin()}
+    assert "1 at abc1234, 1 at unknown" in markdown([entry], origins=origins)
     assert "Tables by the commit" not in markdown([entry])

@@ -365,7 +365,7 @@ def test_a_learning_rate_that_diverges():
         solved("hierarchy")[0].solve(times=[0.0, 3000.0], start=1.0, learning_rate=30.0)
 
 
-def test_pathways_without_their_gates_are_said_to_be_one_node(caplog):
+def test_pathways_without_their_gates_are_said_to_be_one_node():
     task = nr.tasks.extended_xor(1.0)
     arch, data = nr.tasks.linear_pathways(task, total=8)
     said = "the data has no gates: positive, negative are always on, and learn as one node would"
@@ -373,9 +373,9 @@ def test_pathways_without_their_gates_are_said_to_be_one_node(caplog):
     assert "no gates" not in str(nr.reduce(arch, data))
     net = nr.GDLN(arch)
     weights = net.init(jax.random.key(0), scale=0.1)
-    for given, times in ((data, 0), (task, 1)):
-        nr.train(net, weights, given, learning_rate=0.1, steps=1)
-        assert caplog.text.count(said) == times
+    nr.train(net, weights, data, learning_rate=0.1, steps=1)
+    with pytest.warns(UserWarning, match=said):
+        nr.train(net, weights, task, learning_rate=0.1, steps=1)
     assert "no gates" not in str(nr.reduce(nr.Architecture.chain(3, 8, 1), task))
     nothing = str(nr.reduce(nr.tasks.xor_pathways(nr.tasks.xor(), total=8)[0], nr.tasks.xor()))
     assert "No signal" in nothing and "no gates: sample1, sample2, sample3, sample4" in nothing

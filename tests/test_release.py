@@ -3,6 +3,7 @@
 import datetime
 import re
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,14 @@ def test_the_smoke_test_knows_every_file_that_is_no_python():
     others = {n for n in others if not n.endswith((".py", ".pyc")) and "explorer/web" not in n}
     assert others <= set(smoke.DATA)
     assert all((source / name).is_file() for name in smoke.DATA)
+
+
+def test_the_wheel_has_the_package_alone_and_is_small(tmp_path):
+    from tools import release_check
+
+    (wheel,) = release_check.build(ROOT, tmp_path, "wheel")
+    release_check.check_wheel(wheel)
+    with zipfile.ZipFile(wheel, "a") as packed:
+        packed.writestr("papers/nrr/fig4.py", "")
+    with pytest.raises(ValueError, match="papers"):
+        release_check.check_wheel(wheel)

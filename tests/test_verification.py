@@ -1,9 +1,6 @@
 """A small seeded sample of every claim of `make verify`."""
 
 import json
-import subprocess
-import sys
-from types import ModuleType
 
 import pytest
 
@@ -45,67 +42,6 @@ def test_claims_about_kept_gates_can_fail(monkeypatch):
     right = [each | {"time": 10.0} for each in found]
     monkeypatch.setattr(kept, "rows", lambda full: (*right, never | {"kept": False}))
     assert kept.aligned_half_times(False).met
-
-
-# ---- what a measurement depends on --------------------------------------------------------------
-
-
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A small repository with one claim on everything, which also names docs and pyproject.toml."""
-    for name in ("src/neuralrace/a.py", "docs/a.md", "verification/made.py", "tests/a.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("first\n")
-    for name in ("pyproject.toml", "docs/verified.json", "docs/verified.md"):
-        (tmp_path / name).write_text("first\n")
-    user = ("-c", "user.name=a", "-c", "user.email=a@b")
-    for words in (["init", "-q"], ["add", "."], [*user, "commit", "-qm", "one"]):
-        subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    monkeypatch.setattr(verify, "ROOT", tmp_path)
-    module = ModuleType("verification.made")
-    module.TOP, module.ALSO = "everything", ("docs", "pyproject.toml", "not/there")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    measure = lambda full: Measurement("1", True)
-    measure.__module__ = module.__name__
-    return tmp_path, Check("s/a", "S", "a", "≤ 1", measure)
-
-
-NAMED = ("src/neuralrace/a.py", "docs/a.md", "verification/made.py", "pyproject.toml")
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_claim_is_stale_and_dirty_where_what_it_names_has_changed(repository, name):
-    folder, claim = repository
-    before, at = verify.sources(claim), verify.commit(claim)
-    (folder / name).write_text("second\n")
-    assert verify.sources(claim) != before
-    assert verify.commit(claim) == f"{at}-dirty" and "dirty" not in at
-    user = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(["git", *user, "commit", "-qam", "two"], cwd=folder, check=True)
-    assert verify.sources(claim) != before and "dirty" not in verify.commit(claim)
-
-
-def test_a_new_file_counts_too(repository):
-    folder, claim = repository
-    before = verify.sources(claim)
-    (folder / "docs/new.md").write_text("new\n")
-    assert verify.sources(claim) != before and verify.commit(claim).endswith("-dirty")
-
-
-@pytest.mark.parametrize("name", ["docs/verified.json", "docs/verified.md", "tests/a.py"])
-def test_what_is_written_and_what_is_not_named_do_not_count(repository, name):
-    folder, claim = repository
-    before, at = verify.sources(claim), verify.commit(claim)
-    (folder / name).write_text("second\n")
-    assert (verify.sources(claim), verify.commit(claim)) == (before, at)
-    (folder / name).unlink()
-    assert verify.sources(claim) == before
-
-
-def test_every_path_that_a_module_names_is_there():
-    for claim in all_claims():
-        for path in getattr(sys.modules[claim.measure.__module__], "ALSO", ()):
-            assert (verify.ROOT / path).exists(), f"{claim.measure.__module__}: {path}"
 
 
 # ---- trials -------------------------------------------------------------------------------------

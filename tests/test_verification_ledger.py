@@ -12,7 +12,7 @@ from verification import ledger as rows
 
 ROWS = (
     *(rows.places, rows.seeds, rows.verdicts, rows.from_numbers),
-    *(rows.changes, rows.follows, rows.code),
+    *(rows.changes, rows.follows),
 )
 
 
@@ -118,12 +118,3 @@ def test_other_numbers_or_bounds_make_another_page(monkeypatch):
     fewer = replace(whole, entries=whole.entries[1:])
     monkeypatch.setattr(rows, "numbers", lambda: fewer)
     assert not rows.follows(False).met
-
-
-def test_code_that_changed_after_the_page_is_told(monkeypatch):
-    whole = rows.numbers()
-    name, made = next(iter(whole.origins.items()))
-    other = replace(whole, origins={**whole.origins, name: replace(made, source="older")})
-    monkeypatch.setattr(rows, "numbers", lambda: other)
-    found = rows.code(False)
-    assert not found.met and name in found.text

@@ -1,10 +1,11 @@
 """Build the package and try it in clean environments: `python -m tools.release_check`.
 
-Builds the wheel and the source archive, checks that the archive builds the same wheel, and installs
-that wheel for every Python with the oldest and the newest JAX that `pyproject.toml` allows, first
-alone and then with the extras of users. `tools/smoke.py` says each time whether it works. Prints a
-table; the exit code is 1 where something fails. Needs a package index, and some minutes and 1.5 GB
-of disk per environment, of which there is one at a time.
+Builds the wheel and the source archive, checks that the archive builds the same wheel and that the
+wheel has the package alone and at most 2 MB, and installs it for every Python with the oldest and
+the newest JAX that `pyproject.toml` allows, first alone and then with the extras of users.
+`tools/smoke.py` says each time whether it works. Prints a table; the exit code is 1 where something
+fails. Needs a package index, and some minutes and 1.5 GB of disk per environment, of which there is
+one at a time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tarfile
 import tempfile
 import time
 import tomllib
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +76,21 @@ def built(folder: Path) -> tuple[Path, bool]:
     return wheel, again.name == wheel.name and again.read_bytes() == wheel.read_bytes()
 
 
+LARGEST = 2_000_000
+"""Bytes that the wheel may have."""
+
+
+def check_wheel(wheel: Path) -> None:
+    """Raise where a wheel has more than the package and its metadata, or is too large."""
+    with zipfile.ZipFile(wheel) as packed:
+        folders = {name.split("/")[0] for name in packed.namelist()}
+    others = {name for name in folders - {"neuralrace"} if not name.endswith(".dist-info")}
+    if others:
+        raise ValueError(f"the wheel also has {', '.join(sorted(others))}")
+    if (size := wheel.stat().st_size) > LARGEST:
+        raise ValueError(f"the wheel has {size / 1e6:.1f} MB, and may have {LARGEST / 1e6:.0f}")
+
+
 def tried(python: str, jax: str | None, wheel: Path, folder: Path) -> Row:
     """Install a wheel in a clean environment and run the smoke test, alone and with extras."""
     begun = time.monotonic()
@@ -117,7 +134,9 @@ def main(arguments: list[str]) -> int:
     versions = {"oldest": oldest_jax(project), "newest": None}
     with tempfile.TemporaryDirectory(prefix="neuralrace-release-") as there:
         wheel, same = built(Path(there))
-        _say(f"{wheel.name}; the source archive builds {'the same' if same else 'ANOTHER'} wheel")
+        check_wheel(wheel)
+        _say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB")
+        _say(f"The source archive builds {'the same' if same else 'ANOTHER'} wheel.")
         _say("\n| Python | JAX | installed | alone | with extras | seconds |")
         _say("|---|---|---|---|---|---|")
         rows = []

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import configparser
 import fcntl
-import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -21,8 +18,6 @@ jax.config.update("jax_enable_x64", True)
 from verification.claim import Check, Measurement, all_claims  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
-BENCHMARKS = tuple((ROOT / "benchmarks").glob("*.py"))
-"""The benchmarks, on which measurements of running times depend."""
 
 
 def measured(claim: Check) -> Measurement:
@@ -43,8 +38,7 @@ def table(results: list[tuple[Check, Measurement]]) -> str:
         "# Verified",
         "",
         f"Written by `make verify` on {os.cpu_count()} cores: every claim at full size, with the "
-        "commit it was measured at. `make verify` measures again what depends on sources that have "
-        "changed since. A target that is missed stays here with its explanation.",
+        "commit it was measured at. A target that is missed stays here with its explanation.",
     ]
     for section in dict.fromkeys(claim.section for claim, _ in results):
         lines += ["", f"## {section}", "", "| claim | target | measured | | at |"]
@@ -61,55 +55,14 @@ def table(results: list[tuple[Check, Measurement]]) -> str:
 
 
 OUTPUT = ("docs/verified.json", "docs/verified.md")
-"""What a measurement writes, and so does not depend on."""
-
-EXCEPT_OUTPUT = [f":(exclude){path}" for path in OUTPUT]
+"""What measurements write: it does not count as a change."""
 
 
-def commit(claim: Check) -> str:
-    """The commit that is measured, marked if a source was changed since."""
-    where = ["src", "papers", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
-    changed = _git("status", "--porcelain", "--", *where)
+def commit() -> str:
+    """The commit that is checked out, marked if a tracked file differs from it."""
+    changed = _git("status", "--porcelain", "-uno", "--", *[f":(exclude){path}" for path in OUTPUT])
     name = _git("rev-parse", "--short", "HEAD").strip()
     return (name or "unknown") + ("-dirty" if changed else "")
-
-
-def paths(claim: Check) -> list[str]:
-    """The files and folders that a measurement depends on.
-
-    These are the claim's module, the benchmarks, the pinned versions, what the module names in
-    `ALSO`, and the rooms of the package at or below the highest one that it uses (`TOP`); the
-    import order, which the tests enforce, excludes all others. Pictures and progress bars do not
-    count. A claim that uses "everything" depends on the whole package.
-    """
-    module = claim.measure.__module__
-    found = [*rooms(claim.top), module.replace(".", "/") + ".py", "constraints.txt"]
-    found += sorted(f"benchmarks/{path.name}" for path in BENCHMARKS)
-    found += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
-    found += getattr(sys.modules[module], "ALSO", ())
-    return [path for path in found if (ROOT / path).exists()]
-
-
-def rooms(top: str) -> list[str]:
-    """Where the code of the rooms at or below one of them is; `papers` is above the package."""
-    if top in ("everything", "papers"):
-        return ["src", "papers"] if top == "papers" else ["src"]
-    config = configparser.ConfigParser()
-    config.read(ROOT / ".importlinter")
-    layers = config["importlinter:contract:house"]["layers"].split("\n")
-    every = [room for layer in layers for room in re.findall(r"\w+", layer)]
-    below = [room for room in every[every.index(top) :] if room not in ("plot", "progress")]
-    return [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
-
-
-def sources(claim: Check) -> str:
-    """A digest of everything that a measurement depends on (`paths`), its own output aside."""
-    where = paths(claim)
-    listed = _git("ls-tree", "-r", "HEAD", *where).splitlines(keepends=True)
-    content = "".join(line for line in listed if not line.rstrip().endswith(OUTPUT))
-    content += _git("diff", "HEAD", "--", *where, *EXCEPT_OUTPUT)
-    content += _git("ls-files", "--others", "--exclude-standard", "--", *where, *EXCEPT_OUTPUT)
-    return hashlib.sha256((content + claim.target).encode()).hexdigest()[:16]
 
 
 def _git(*words: str) -> str:
@@ -127,8 +80,7 @@ def store(claim: Check, found: Measurement) -> None:
     lock_file.parent.mkdir(exist_ok=True)
     with lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        entry = asdict(found) | {"met": bool(found.met)}
-        entry |= {"sources": sources(claim), "commit": commit(claim)}
+        entry = asdict(found) | {"met": bool(found.met), "commit": commit()}
         beside = STORE.with_suffix(".part")
         text = json.dumps(
             stored() | {claim.id: entry}, indent=1, ensure_ascii=False, sort_keys=True
@@ -141,14 +93,8 @@ def stored() -> dict[str, dict]:
     return json.loads(STORE.read_text()) if STORE.exists() else {}
 
 
-def standing() -> set[str]:
-    """The claims that were measured with the sources as they are now."""
-    kept = stored()
-    return {c.id for c in all_claims() if kept.get(c.id, {}).get("sources") == sources(c)}
-
-
 def last(claim: Check) -> Measurement:
-    """The last measurement of a claim, whatever its sources were."""
+    """The last measurement of a claim."""
     entry = stored().get(claim.id)
     if entry is None:
         return Measurement(NOT_YET, False)
@@ -163,30 +109,18 @@ def named(claim: Check) -> str:
 def main() -> None:
     """Measure all claims, or those whose id, section or sentence contains one of the arguments.
 
-    Claims that were measured with the same sources are not measured again, unless with `--again`.
     `--page` writes the page and measures nothing.
     """
     wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
-    known = set() if "--again" in sys.argv else standing()
-    page = "--page" in sys.argv
-    for claim in () if page else all_claims():
-        if claim.id in known or (wanted and not any(w in named(claim) for w in wanted)):
-            continue
+    chosen = [c for c in all_claims() if not wanted or any(w in named(c) for w in wanted)]
+    for claim in () if "--page" in sys.argv else chosen:
         start = time.perf_counter()
-        before = sources(claim)
-        found = measured(claim)
+        result = measured(claim)
         seconds = time.perf_counter() - start
-        verdict = "met   " if found.met else "MISSED"
-        if sources(claim) == before:
-            store(claim, found)
-        else:
-            verdict = "not kept, its sources changed:"
-        print(f"{verdict} {named(claim)}: {found.text} (target {claim.target}; {seconds:.0f} s)")
+        store(claim, result)
+        verdict = "met   " if result.met else "MISSED"
+        print(f"{verdict} {named(claim)}: {result.text} (target {claim.target}; {seconds:.0f} s)")
         sys.stdout.flush()
-    known = standing()
-    missing = [named(claim) for claim in all_claims() if claim.id not in known]
-    if missing:
-        print(f"{len(missing)} claims were not measured with these sources", *missing, sep="\n  ")
     results = [(claim, last(claim)) for claim in all_claims()]
     (ROOT / "docs" / "verified.md").write_text(table(results))
 

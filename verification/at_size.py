@@ -5,7 +5,6 @@ from __future__ import annotations
 from verification.claim import Measurement, claim, run_script
 
 SECTION = "Networks from elsewhere"
-TOP = "interop"
 
 PLANTED = """
 import sys, time

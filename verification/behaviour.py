@@ -18,7 +18,6 @@ from papers.talk import decisions
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Behaviour"
-TOP = "behaviour"
 
 BETA, DECAY = 10.0, 0.01
 """Inverse temperature of the policy, and decay of the weights, as in the talk's figures."""
@@ -365,7 +364,6 @@ WHAT = (
     f"early strategy predicts late strategy in the deep network: {WHAT}",
     "95 % interval above 0",
     slow=True,
-    uses="papers",
 )
 def deep_predicts(full: bool) -> Measurement:
     table = _decisions()
@@ -379,7 +377,6 @@ def deep_predicts(full: bool) -> Measurement:
     "same for both",
     "95 % intervals apart",
     slow=True,
-    uses="papers",
 )
 def deeper_predicts_more(full: bool) -> Measurement:
     return compared(_decisions())
@@ -392,7 +389,6 @@ def deeper_predicts_more(full: bool) -> Measurement:
     "not vanish where the lowest contrast is clear",
     "95 % intervals apart",
     slow=True,
-    uses="papers",
 )
 def deeper_predicts_more_against_zero(full: bool) -> Measurement:
     return compared(_decisions(contrasts=(0.0, *CONTRASTS.tolist())))
@@ -405,7 +401,6 @@ def deeper_predicts_more_against_zero(full: bool) -> Measurement:
     "correlation, with the last moment",
     "95 % interval above 0",
     slow=True,
-    uses="papers",
 )
 def deep_predicts_the_end(full: bool) -> Measurement:
     table = _decisions()

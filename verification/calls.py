@@ -28,7 +28,6 @@ from verification.claim import Measurement, claim
 from verification.valid_calls import RESULTS, Call, things, valid_calls
 
 SECTION = "Wrong calls"
-TOP = "interop"
 
 FULL = 5000
 """The number of calls at full size."""

@@ -39,12 +39,6 @@ class Check:
     measure: Callable[[bool], Measurement]
     timing: bool = False
     slow: bool = False
-    uses: str | None = None
-
-    @property
-    def top(self) -> str:
-        """The highest room that this claim uses: `uses`, its module's `TOP`, or "everything"."""
-        return self.uses or getattr(sys.modules[self.measure.__module__], "TOP", "cli")
 
 
 def claim(
@@ -55,12 +49,11 @@ def claim(
     *,
     timing: bool = False,
     slow: bool = False,
-    uses: str | None = None,
 ) -> Callable[[Callable[[bool], Measurement]], Callable[[bool], Measurement]]:
     """Register the decorated function `measure(full)` as a claim."""
 
     def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        CLAIMS.append(Check(id, section, title, target, measure, timing, slow, uses))
+        CLAIMS.append(Check(id, section, title, target, measure, timing, slow))
         return measure
 
     return register

@@ -9,7 +9,6 @@ from papers.mhs import table
 from verification.claim import Measurement, claim
 
 SECTION = "Contests"
-TOP = "contests"
 CROSSING = np.sqrt(2 / 3)
 """The Δ at which both gatings grow equally fast (MHS Eq. 26)."""
 
@@ -101,7 +100,6 @@ def _register(name: str) -> None:
         "all-but-one, trained and predicted with nothing fitted, and common + single",
         f"prediction below the authors' fitted {FITTED[name]:.4f}",
         slow=True,
-        uses="papers",
     )
     def measure(full: bool) -> Measurement:
         return measured_column(name)

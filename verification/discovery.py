@@ -13,7 +13,6 @@ import neuralrace as nr
 from verification.claim import Measurement, at_most, claim, run_script
 
 SECTION = "Discovery"
-TOP = "reln"
 
 TASKS: dict[str, tuple[dict[str, Any], int]] = {
     "3, different": ({"structures": ("hierarchy", "ring", "crossed")}, 700),

@@ -20,8 +20,6 @@ from tools import browse, links
 from verification.claim import Measurement, claim
 
 SECTION = "Documentation and release"
-TOP = "everything"
-ALSO = ("docs", "tools", "examples", "pyproject.toml", "README.md", "CONTRIBUTING.md")
 ROOT = Path(__file__).parent.parent
 TRIALS = ROOT / "docs/trials.json"
 """What newcomers asked, how long they took, and what stood in their way."""

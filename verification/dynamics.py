@@ -12,7 +12,6 @@ from verification.cases import Case, random_case
 from verification.claim import Measurement, at_most, claim, run_script
 
 SECTION = "Dynamics"
-TOP = "dynamics"
 
 
 def three_tasks() -> dict[str, tuple[nr.Network, dict, nr.Dataset, float, float]]:

@@ -15,7 +15,6 @@ from verification.cases import wide_case
 from verification.claim import Measurement, claim
 
 SECTION = "Speed and endurance"
-TOP = "dynamics"
 
 
 @claim(

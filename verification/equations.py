@@ -11,7 +11,6 @@ from benchmarks import equations as bench
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Equations"
-TOP = "linear"
 
 
 def _routing(M: int, K: int, P: int | None = None) -> nr.Race:

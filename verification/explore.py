@@ -19,7 +19,6 @@ import numpy as np
 from verification.claim import Measurement, claim
 
 SECTION = "The explorer"
-TOP = "explorer"
 
 ROOT = Path(__file__).parent.parent
 

@@ -14,7 +14,6 @@ from verification.claim import Measurement, claim
 from verification.explore import served
 
 SECTION = "The explorer"
-TOP = "explorer"
 
 MOVES = 30
 """Moves of a slider of which the median is taken, after two that are not counted."""

@@ -17,7 +17,6 @@ from verification.cases import brute_force_outputs, random_architecture, random_
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Foundation"
-TOP = "relu"
 ROOT = Path(__file__).parent.parent
 
 
@@ -120,7 +119,6 @@ def ladder_cost(full: bool) -> Measurement:
     "`import neuralrace` with every public name, against `import jax, equinox`",
     "at most 1.4 times (benchmark)",
     timing=True,
-    uses="cli",
 )
 def import_cost(full: bool) -> Measurement:
     return at_most(bench.import_ratio(repeats=7 if full else 1), 1.4)
@@ -132,7 +130,6 @@ def import_cost(full: bool) -> Measurement:
     "`make demo` and `make test` pass in a fresh clone in an empty folder",
     "both exit with 0",
     slow=True,
-    uses="everything",
 )
 def fresh_clone(full: bool) -> Measurement:
     with tempfile.TemporaryDirectory() as folder:

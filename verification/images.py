@@ -18,7 +18,6 @@ from papers.nrr.routing import routing_system
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
-TOP = "papers"
 
 SPREAD = 0.05
 """Cells whose standard deviation over seeds is larger are listed, not judged."""

@@ -17,7 +17,6 @@ from papers.nrr import image_routes, transition
 from verification.claim import Measurement, claim
 
 SECTION = "Figures"
-TOP = "papers"
 
 
 def cells(plan: str, **wanted: Any) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from neuralrace import losses
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Networks from elsewhere"
-TOP = "interop"
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
 """The folder with networks that were recorded in PyTorch."""
 

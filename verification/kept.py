@@ -14,7 +14,6 @@ from neuralrace import tasks
 from verification.claim import Measurement, claim
 
 SECTION = "Kept gates"
-TOP = "contests"
 WIDTH = 200
 """The hidden neurons of every ReLU network."""
 

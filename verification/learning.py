@@ -12,7 +12,6 @@ import neuralrace as nr
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Learning"
-TOP = "dynamics"
 
 
 # ---- an independent loop in NumPy ----------------------------------------------------------------

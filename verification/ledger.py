@@ -13,7 +13,6 @@ from papers.claims import Basis, Ledger, Measure, Verdict, ledger
 from verification.claim import Measurement, claim
 
 SECTION = "Ledger of claims"
-TOP = "papers"
 DOCS = Path(__file__).parents[1] / "docs"
 """Where the page and the numbers behind it lie."""
 
@@ -220,17 +219,3 @@ def follows(full: bool) -> Measurement:
     here, there = (text + [""] * (longest - len(text)) for text in (here, there))
     wrong = [f"line {k + 1}" for k, (a, b) in enumerate(zip(here, there, strict=True)) if a != b]
     return none_of(wrong, longest)
-
-
-@claim(
-    "ledger/code",
-    SECTION,
-    "docs/claims.json: tables whose code in `papers` has changed since they were computed, and are "
-    "not named on the page",
-    "none",
-)
-def code(full: bool) -> Measurement:
-    del full
-    tables = numbers().origins
-    wrong = [name for name, made in tables.items() if not (made.unchanged or f"`{name}`" in page())]
-    return none_of(wrong, len(tables))

@@ -13,7 +13,6 @@ from neuralrace import linear, tasks
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Linear"
-TOP = "linear"
 SHAPES = (
     (4, 3, 5),
     (5, 3, 4),
@@ -213,7 +212,7 @@ def depth_costs(full: bool) -> Measurement:
         net = nr.GDLN(nr.Architecture.chain(*[1] * (depth + 1)))
         weights = {edge: jnp.full((1, 1), start) for edge in net.arch.edges}
         late = 2 * linear.leading_time(depth, s=s, start=start)
-        run = nr.flow(net, weights, data, times=[late], until_loss=(s / 2) ** 2 / 2)
+        run = nr.flow(net, weights, data, times=[late], until=(s / 2) ** 2 / 2)
         times[depth] = float(run.time[-1])  # half is passed quickly: the solver step hardly matters
     errors = [
         abs(times[depth] / linear.leading_time(depth, s=s, start=start) - 1) for depth in times
@@ -234,7 +233,6 @@ def depth_costs(full: bool) -> Measurement:
     "depth",
     "small random: exponential; pretrained-like: at most linear; orthogonal: constant (Talk)",
     slow=True,
-    uses="papers",
 )
 def depth_of_full_networks(full: bool) -> Measurement:
     figure = papers.find("talk/training_speed")
@@ -257,7 +255,6 @@ def depth_of_full_networks(full: bool) -> Measurement:
     "agreement that hold, and all are drawn",
     "all",
     slow=True,
-    uses="papers",
 )
 def talk_figures(full: bool) -> Measurement:
     from matplotlib import pyplot

@@ -13,7 +13,6 @@ import neuralrace as nr
 from verification.claim import Measurement, claim
 
 SECTION = "Sliding gates and types of neurons"
-TOP = "reln"
 STAGES = 64
 """The number of stages of log time."""
 

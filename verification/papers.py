@@ -12,7 +12,6 @@ from papers.nrr import fig4
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
-TOP = "papers"
 SMALL = {"M": 3, "K": 2, "hidden": 24, "seeds": 1, "steps": 400, "learning_rate": 0.1}
 """The settings of the small version of NRR Fig. 4."""
 

@@ -9,7 +9,6 @@ from papers.nrr import fig5, fig6
 from verification.claim import Measurement, claim
 
 SECTION = "Figures"
-TOP = "papers"
 
 SMALL_5 = {"M": 2, "P": (1,), "K": (1,), "hidden": 8, "seeds": 2, "span": 2.0, "steps": 500}
 """The settings of the small version of NRR Fig. 5."""

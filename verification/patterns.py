@@ -11,7 +11,6 @@ import neuralrace as nr
 from verification.claim import Measurement, claim
 
 SECTION = "Patterns"
-TOP = "reln"
 
 
 def realised(found: nr.reln.Patterns, x: Any) -> bool:

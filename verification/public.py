@@ -11,7 +11,6 @@ import neuralrace
 from verification.claim import Measurement, claim
 
 SECTION = "Public interface"
-TOP = "cli"
 SOURCE = Path(neuralrace.__file__).parent
 """The folder of the package."""
 

@@ -14,7 +14,6 @@ from verification.cases import random_architecture
 from verification.claim import Measurement, claim
 
 SECTION = "Reduction"
-TOP = "reduction"
 
 
 # ---- planted structure -------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from papers.talk import convolution, early_layers, grokking, relative_scale
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
-TOP = "papers"
 
 
 def by_seed(values: np.ndarray) -> str:

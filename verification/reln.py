@@ -9,7 +9,6 @@ import neuralrace as nr
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "ReLU networks as gated networks"
-TOP = "reln"
 CROSSOVER = float(np.sqrt(2 / 3))
 """The Δ at which both gatings of the extended XoR grow equally fast (MHS Eq. 26)."""
 

@@ -12,8 +12,6 @@ from verification.cases import random_case
 from verification.claim import Measurement, claim
 from verification.reduction import SECTION, planted
 
-TOP = "reduction"
-
 Weights = Mapping[str, np.ndarray]
 
 

@@ -10,7 +10,6 @@ from verification.cases import random_case
 from verification.claim import Measurement, at_most, claim, run_script
 
 SECTION = "Path statistics"
-TOP = "statistics"
 
 
 @claim(

@@ -19,7 +19,6 @@ from benchmarks import sweeps as bench
 from verification.claim import Measurement, claim
 
 SECTION = "Sweeps"
-TOP = "sweeps"
 BATCH = 10
 """Cells of a batch in the sweep that is killed."""
 

@@ -14,8 +14,6 @@ from verification.claim import Measurement, claim
 from verification.kept import LIST
 
 SECTION = "Sliding gates and types of neurons"
-TOP = "reln"
-ALSO = ("verification/kept.py",)
 WIDTH = 200
 SEEDS = 5
 TYPES = 32

@@ -8,7 +8,6 @@ from importlib import import_module
 from papers.claims.claim import Claim, Entry, Read, Remark, Verdict, once
 from papers.claims.keeping import Ledger
 from papers.claims.page import PAPERS, QUICK, markdown, tally
-from papers.claims.sources import Reader, source_hash
 from papers.claims.tables import Tables, table_file
 from papers.figure import unknown
 from papers.measure import Basis, Found, Measure, Outcome
@@ -23,7 +22,6 @@ __all__ = [
     "Measure",
     "Outcome",
     "Read",
-    "Reader",
     "Remark",
     "Tables",
     "Verdict",
@@ -32,7 +30,6 @@ __all__ = [
     "markdown",
     "once",
     "papers",
-    "source_hash",
     "table_file",
     "tally",
 ]

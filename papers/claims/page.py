@@ -47,24 +47,6 @@ How a verdict follows from the numbers:
   that table or the entry says so."""
 """What a reader must know about verdicts."""
 
-
-ADOPTED = "adopted"
-"""How the commit of a table is marked that was computed before hashes of its code were kept."""
-
-ADOPTION = (
-    "Adopted tables were computed before hashes of their code were kept: the commit is the one "
-    "that first reported their numbers, and the hash is that of its code."
-)
-"""What is known of such tables."""
-
-COVERED = (
-    "A hash covers the functions of `papers` that a table goes through: the settings, and what is "
-    "trained and measured. It does not cover the library below (`train`, `reduce` and the rest), "
-    "JAX, or the hardware: if these change, a table can be out of date without being named here. "
-    "Which version of the library computed it, the commit says."
-)
-"""What the hash of a table's code does and does not say."""
-
 EARLIER = (
     "Their numbers are those that stood in the ledger before, with the tables, commits and devices "
     "named in each entry: figures that were computed on another machine and whose files are not at "
@@ -123,30 +105,18 @@ def markdown(
 
 
 def _made(origins: Mapping[str, Origin]) -> list[str]:
-    """A paragraph on the commits at which tables were computed, and on those that are stale."""
+    """A paragraph on the commits at which tables were computed, and on devices."""
     if not origins:
         return []
     commits = Counter(made.commit or "unknown" for made in origins.values())
     ordered = sorted(commits.items(), key=lambda each: (-each[1], each[0]))
-    told = ", ".join(f"{n} at {commit}" for commit, n in ordered)
-    late = [
-        f"`{name}` ({made.commit or 'commit unknown'})"
-        for name, made in sorted(origins.items())
-        if made.stale
-    ]
-    stale = (
-        f"Computed before their code in `papers` changed: {', '.join(late)}."
-        if late
-        else "The functions of `papers` that computed them are unchanged since."
-    )
-    adopted = any(ADOPTED in made.commit for made in origins.values())
-    note = f" {ADOPTION}" if adopted else ""
+    counts = ", ".join(f"{n} at {commit}" for commit, n in ordered)
     where = "".join(
         f" `{name}` was computed on: {made.device}."
         for name, made in sorted(origins.items())
         if made.device
     )
-    return ["", f"Tables by the commit that computed them: {told}. {stale} {COVERED}{note}{where}"]
+    return ["", f"Tables by the commit that computed them: {counts}.{where}"]
 
 
 def _earlier(entries: Sequence[Entry]) -> list[str]:
@@ -156,9 +126,8 @@ def _earlier(entries: Sequence[Entry]) -> list[str]:
 
 
 def _told(origins: Mapping[str, Origin]) -> str:
-    """Tables with what is known of each: commit, device, and whether its code has changed."""
-    changed = lambda made: "" if made.unchanged else "its code has changed since"
-    facts = lambda made: (made.commit or "commit unknown", made.device, changed(made))
+    """Tables with what is known of each: commit and device."""
+    facts = lambda made: (made.commit or "commit unknown", made.device)
     return ", ".join(
         f"`{name}` ({', '.join(filter(None, facts(made)))})"
         for name, made in sorted(origins.items())

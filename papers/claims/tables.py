@@ -20,7 +20,6 @@ from papers.claims.sources import (
     checked_out,
     place_of,
     read_origins,
-    source_hash,
     write_origins,
 )
 from papers.measure import Basis, Found
@@ -64,10 +63,10 @@ class Tables:
     **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `reproduce`
     wrote: a figure stored with exactly the settings wanted is read instead of computed. What is
     computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
-    `made.json` has the commit of each table and a hash of the code that computed it. A table whose
-    code has changed since is still read, and named in `origins`; delete it to compute it again.
-    `tell` is called for every figure with a line that says whether it is read or computed. `whole`
-    refuses the smaller settings of `at_hand`.
+    `made.json` has the commit at which each table was computed. A table that is there is read,
+    whatever has changed since; delete it to compute it again. `tell` is called for every figure
+    with a line that says whether it is read or computed. `whole` refuses the smaller
+    settings of `at_hand`.
     """
 
     quick: bool = False
@@ -239,22 +238,18 @@ class Tables:
         return result
 
     def _note(self, path: Path, function: Callable[..., Any], table: Any = None) -> None:
-        """Write down which code computed a table."""
-        code, device = place_of(function), device_of(table)
-        made = Origin(checked_out(), source_hash(function), code, device=device)
+        """Write down where a table comes from."""
+        made = Origin(checked_out(), place_of(function), device_of(table))
         self._origins[path.name] = made
         write_origins(path.parent, {path.name: made})
 
     def _tell_read(
         self, name: str, path: Path, function: Callable[..., Any], table: Any = None
     ) -> None:
-        """Say that a table is read, and whether it was computed by other code."""
+        """Say that a table is read, and at which commit it was computed."""
         made = read_origins(path.parent).get(path.name, Origin())
-        now = source_hash(function)
-        stale, code, device = made.source != now, place_of(function), device_of(table)
-        self._origins[path.name] = replace(made, code=code, stale=stale, device=device)
-        late = ", computed before its code changed" if stale else ""
-        self.tell(f"{name}: read from {path}{late}")
+        self._origins[path.name] = replace(made, code=place_of(function), device=device_of(table))
+        self.tell(f"{name}: read from {path}{f', of {made.commit}' if made.commit else ''}")
 
     def _place(self, name: str, settings: Mapping[str, Any], ending: str) -> Path | None:
         """Where a result with these settings is kept, if there is a folder."""

@@ -209,7 +209,7 @@ class Network(abc.ABC):
 
     def init(
         self,
-        key: Key,
+        key: Key = 0,
         scale: ArrayLike | Mapping[str, ArrayLike] = 1.0,
         kind: str = "gaussian",
         dtype: DTypeLike | None = None,

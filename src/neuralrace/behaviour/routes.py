@@ -13,7 +13,7 @@ from jaxtyping import Float
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import flat, jacobian, places, rounding, shaped
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics import flow
+from neuralrace.dynamics import Until, flow
 from neuralrace.tolerances import EQUAL, ROUTE_RESTS
 
 START = 1e-5
@@ -77,7 +77,7 @@ def find_routes(
                         shaped(agent, jnp.asarray(start)),
                         data,
                         times=[HORIZON],
-                        until_stationary=ROUTE_RESTS,
+                        until=Until(stationary=ROUTE_RESTS),
                     )
                     route = Route(source, nearest(run.final), node, rate)
                     if not any(_same(route, other) for other in found):

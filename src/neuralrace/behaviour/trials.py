@@ -57,7 +57,7 @@ def train_by_trials(
     agent: Agent,
     data: Dataset,
     *,
-    key: Key,
+    key: Key = 0,
     learning_rate: float,
     trials: int,
     animals: int = 1,

@@ -22,7 +22,7 @@ from neuralrace.reduction.find_blocks import Exactness
 from neuralrace.reln.explained.stretches import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -269,6 +269,8 @@ def phase_diagram(
     longest: float = LONGEST,
     tolerance: float | None = None,
     width: int | None = None,
+    key: Key = 0,
+    rtol: float | None = None,
     precision: float = 1e-9,
     leak: float = 0.0,
     bias: bool = False,
@@ -334,9 +336,9 @@ def phase_diagram(
     if width is not None:
         width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale
-    rule = Rule(start, scale, criterion, relative, longest, tolerance, None, leak, bias)
+    rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
     check = switch("check", check)
-    scout = _Scout(candidates, rule, width)
+    scout = _Scout(candidates, rule, width, key)
     found = [scout.times(value) for value in grid]
 
     crossovers = [
@@ -362,8 +364,10 @@ def phase_diagram(
 class _Scout:
     """The contest at any value of the parameter, each computed once."""
 
-    def __init__(self, make: Callable[[float], Candidates], rule: Rule, width: int | None) -> None:
-        self.make, self.rule, self.width = make, rule, width
+    def __init__(
+        self, make: Callable[[float], Candidates], rule: Rule, width: int | None, key: Key
+    ) -> None:
+        self.make, self.rule, self.width, self.key = make, rule, width, key
         self.seen: dict[float, Contest] = {}
 
     @property
@@ -377,7 +381,7 @@ class _Scout:
     def contest(self, value: float) -> Contest:
         value = float(value)
         if value not in self.seen:
-            found = contest_by(self.rule, self.make(value), self.width)
+            found = contest_by(self.rule, self.make(value), self.width, self.key)
             names = next((each.entrants for each in self.seen.values()), found.entrants)
             if set(names) != set(found.entrants):
                 raise NeuralRaceError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from neuralrace.dynamics.train import (
     method_settings,
 )
 from neuralrace.dynamics.until import UntilLike, checked_until
-from neuralrace.errors import whole_number
+from neuralrace.errors import warn_user, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
@@ -48,7 +47,7 @@ def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
     *,
-    key: Key,
+    key: Key = 0,
     seeds: int | Sequence[int] = 1,
     scale: Scales = 1.0,
     kind: str = "gaussian",
@@ -185,7 +184,7 @@ def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
     *,
-    key: Key,
+    key: Key = 0,
     times: ArrayLike,
     seeds: int | Sequence[int] = 1,
     scale: Scales = 1.0,
@@ -204,7 +203,7 @@ def flow_ensemble(
 
     Members start as those of `train_ensemble` do, and each is solved as `flow` solves it, with
     tolerances that follow the smallest weights of all. Members that do not reach the last time
-    within `max_steps` are not finite from where they stopped, and a warning is logged.
+    within `max_steps` are not finite from where they stopped, with a warning.
 
     ```python
     >>> import neuralrace as nr
@@ -268,12 +267,9 @@ def _watched(
 def _warn_of_stopped(run: Trajectory, fix: str) -> None:
     bad = int((~np.isfinite(run.loss).all(axis=-1)).sum())
     if bad:
-        logging.getLogger(__name__).warning(
-            "the loss of %d of %d runs stopped being finite; they are not finite from there on. "
-            "Usual fix: %s.",
-            bad,
-            run.loss[..., 0].size,
-            fix,
+        warn_user(
+            f"the loss of {bad} of {run.loss[..., 0].size} runs stopped being finite; "
+            f"they are not finite from there on. Usual fix: {fix}."
         )
 
 

@@ -17,12 +17,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.methods import Flow, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, joined, pose
 from neuralrace.dynamics.systems import State, System
+from neuralrace.dynamics.until import Until, UntilLike, checked_until
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
@@ -54,8 +55,7 @@ def flow(
     rtol: float | None = None,
     atol: float | None = None,
     record: Record | None = None,
-    until_loss: float | None = None,
-    until_stationary: float | None = None,
+    until: UntilLike | None = None,
     max_steps: int = 100_000,
     compress: bool | None = None,
     solver: AbstractSolver | None = None,
@@ -69,8 +69,9 @@ def flow(
 
     **Arguments:** `times`, increasing and not negative, spaced as you like; `rtol` defaults to
     1e-8 in float64 and 1e-4 in float32; `record`, `loss` and `evaluate` as in `train`;
-    `until_loss` stops at the first step where the loss is at most this, `until_stationary` where
-    ‖dW/dt‖ is at most this times ‖W‖ (the end of the trajectory is then the time of that step);
+    `until`, a loss, a function of the weights, or an `Until`, such as `Until(stationary=1e-6)`,
+    ends the flow at the first step of the solver where it is reached (the end of the trajectory is
+    then the time of that step);
     `max_steps` bounds the work;
     `compress` as in `train` (tolerances then hold for the compressed weights); `solver`, such as
     `diffrax.Kvaerno5()`, and `stepsize_controller`, such as `diffrax.PIDController(…)`, which then
@@ -113,18 +114,9 @@ def flow(
         solver=_of_diffrax("solver", solver, "AbstractSolver"),
         controller=_of_diffrax("stepsize_controller", stepsize_controller, *kinds),
     )
-    for name, limit in (("until_loss", until_loss), ("until_stationary", until_stationary)):
-        if limit is not None:
-            real_number(name, limit, fix=f"for example {name}=1e-6")
+    ends = checked_until(until, flow=True)
     one = joined(problem)
-    done = solve_flow(
-        one.system,
-        one.weights,
-        method,
-        times,
-        until_loss=until_loss,
-        until_stationary=until_stationary,
-    )
+    done = solve_flow(one.system, one.weights, method, times, until=ends)
     run = Trajectory(
         done.times,
         done.loss,
@@ -211,7 +203,8 @@ def smallest_rms(weights: Collection[ArrayLike]) -> float:
 class FlowResult:
     """What `solve_flow` returns: the times that were reached, and why it ended there.
 
-    `why` is "end", "loss", "stationary" or "failed"; `steps` counts those of the solver.
+    `why` is "end", "loss", "stationary", "function" or "failed"; `steps` counts those of
+    the solver.
     """
 
     times: np.ndarray
@@ -228,10 +221,9 @@ def solve_flow(
     method: Flow,
     times: np.ndarray,
     *,
-    until_loss: float | None = None,
-    until_stationary: float | None = None,
+    until: Until | None = None,
 ) -> FlowResult:
-    """The gradient flow of a system, seen at `times`, until the end or one of the limits.
+    """The gradient flow of a system, seen at `times`, until the end or where `until` is reached.
 
     ```python
     >>> import jax.numpy as jnp, numpy as np
@@ -247,18 +239,15 @@ def solve_flow(
     """
     import diffrax
 
-    stops = (until_loss is not None, until_stationary is not None)
+    until = until or Until()
     dtype = jnp.result_type(*jax.tree.leaves(state))
-    t, method, limits = in_precision(
-        dtype, (times, method, np.array([until_loss or 0.0, until_stationary or 0.0]))
-    )
+    t, method, ends = in_precision(dtype, (times, method, jax.tree.map(np.asarray, until)))
     with _watched() as run:
-        solution, last, final = _compiled(stops, run, system, state, method, t, limits)
+        solution, last, final = _compiled(run, system, state, method, t, ends)
     if solution.result == diffrax.RESULTS.successful:
         why = "end"
     elif solution.result == diffrax.RESULTS.event_occurred:
-        fired = [bool(mask) for mask in solution.event_mask]
-        why = "loss" if stops[0] and fired[0] else "stationary"
+        why = next(name for name, fired in solution.event_mask.items() if fired)
     else:
         why = "failed"
     reached = float(solution.ts[1][0])
@@ -296,7 +285,7 @@ def _compiled_many(
     import diffrax
 
     def one(system: System, state: State) -> PyTree:
-        solution, _, final = _solved((False, False), None, system, state, method, times, None)
+        solution, _, final = _solved(None, system, state, method, times, Until())
         fine = solution.result == diffrax.RESULTS.successful
         return *solution.ys[0], final, fine
 
@@ -305,25 +294,23 @@ def _compiled_many(
 
 @eqx.filter_jit
 def _compiled(
-    stops: tuple[bool, bool],
     run: Array | None,
     system: System,
     state: State,
     method: Flow,
     times: Array,
-    limits: Array,
+    until: Until,
 ) -> PyTree:
-    return _solved(stops, run, system, state, method, times, limits)
+    return _solved(run, system, state, method, times, until)
 
 
 def _solved(
-    stops: tuple[bool, bool],
     run: Array | None,
     system: System,
     state: State,
     method: Flow,
     times: Array,
-    limits: Array | None,
+    until: Until,
 ) -> PyTree:
     import diffrax
 
@@ -337,19 +324,28 @@ def _solved(
         return system.loss(state), system.observe(state)
 
     def low_loss(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
-        assert limits is not None
-        return system.loss(state_of(flat)) <= limits[0]
+        assert until.loss is not None
+        return system.loss(state_of(flat)) <= until.loss
 
     def stationary(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
-        assert limits is not None
+        assert until.stationary is not None
         state = state_of(flat)
         speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
-        return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size)
+        return jnp.sqrt(speed) <= until.stationary * jnp.sqrt(size)
+
+    def reached(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
+        assert until.function is not None
+        return jnp.asarray(until.function(system, state_of(flat)))
 
     controller = method.controller or diffrax.PIDController(
         rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(state_of(errors))
     )
-    events = [event for event, asked in zip((low_loss, stationary), stops, strict=True) if asked]
+    asked = {
+        "loss": (until.loss, low_loss),
+        "stationary": (until.stationary, stationary),
+        "function": (until.function, reached),
+    }
+    events = {name: event for name, (limit, event) in asked.items() if limit is not None}
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(velocity),
         method.solver or diffrax.Dopri8(),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import types
 from typing import Any, Generic, TypeVar, final
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 V = TypeVar("V")
 
@@ -25,10 +27,11 @@ NAMED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, type(jax.j
 class ByCode(Generic[V]):
     """A function or an optimizer as a static value under `jit`.
 
-    Two are equal if they are the same object, or have the same code and the same plain numbers and
-    functions: those they close over, and those of their module that they name. Nothing else is
-    inspected: a function that uses an array, an object or a module of one's own equals itself
-    alone, whatever happens to these. If the value can be called, so can this.
+    Two are equal if they have the same code and the same plain numbers, arrays and functions, as
+    they were when this was made: those they close over, and those they name, such as `FACTOR` or
+    `settings.loss.factor`. A function that uses anything else, such as a method of an object of
+    one's own, equals nothing made at another time, since what it uses may have changed. If the
+    value can be called, so can this.
     """
 
     def __init__(self, value: V) -> None:
@@ -46,14 +49,14 @@ class ByCode(Generic[V]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ByCode):
             return False
-        return self.value is other.value if self._key is None else self._key == other._key
+        return self is other if self._key is None else self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(id(self.value) if self._key is None else self._key)
+        return hash(id(self) if self._key is None else self._key)
 
 
 class _UnreadableError(Exception):
-    """A value that equals itself alone."""
+    """A value that may change in ways that cannot be seen."""
 
 
 def _key(value: object, inside: tuple[object, ...]) -> Any:
@@ -64,19 +67,18 @@ def _key(value: object, inside: tuple[object, ...]) -> Any:
         return type(value), tuple(_key(each, inside) for each in value)
     if isinstance(value, dict):
         return dict, tuple((name, _key(each, inside)) for name, each in value.items())
+    if isinstance(value, np.ndarray | jax.Array) and not isinstance(value, Tracer):
+        array = np.asarray(value)
+        return array.shape, str(array.dtype), array.tobytes()
     if isinstance(value, NAMED) and _is_stable(value):
         return value
     if not isinstance(value, types.FunctionType):
         raise _UnreadableError
     if value in inside:
         return inside.index(value)
-    inside = (*inside, value)
-    try:
-        named = [] if _is_stable(value) else _named(value)
-        parts = (_held(value), named, value.__defaults__, value.__kwdefaults__)
-        return value.__code__, _key(parts, inside)
-    except _UnreadableError:
-        return value
+    named = [] if _is_stable(value) else _named(value)
+    parts = (_held(value), named, value.__defaults__, value.__kwdefaults__)
+    return value.__code__, _key(parts, (*inside, value))
 
 
 def _is_stable(value: object) -> bool:
@@ -85,13 +87,31 @@ def _is_stable(value: object) -> bool:
 
 
 def _named(function: types.FunctionType) -> list[tuple[str, object]]:
-    """What a function names of its module."""
-    names, codes = set[str](), [function.__code__]
+    """What a function names of its module, or of modules and objects that it names there."""
+    named, codes = dict[str, object](), [function.__code__]
     while codes:
         code = codes.pop()
-        names.update(code.co_names)
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-    return [(name, function.__globals__[name]) for name in sorted(names & {*function.__globals__})]
+        path = ""
+        for step in dis.get_instructions(code):
+            if step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in STABLE:
+                raise _UnreadableError
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in function.__globals__:
+                path = step.argval
+                named[path] = function.__globals__[path]
+            elif path and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and _is_open(named[path]):
+                longer = f"{path}.{step.argval}"
+                named[longer] = getattr(named.pop(path), step.argval, None)
+                path = longer
+            else:
+                path = ""
+    return sorted(named.items())
+
+
+def _is_open(value: object) -> bool:
+    """Whether only those attributes of a value count that a function reads."""
+    whole = (*PLAIN, np.ndarray, jax.Array, tuple, list, dict, types.FunctionType)
+    return not (isinstance(value, whole) or (isinstance(value, NAMED) and _is_stable(value)))
 
 
 def leaves(value: object) -> list[object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from neuralrace.dataset import Dataset, check_data, matched
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
 from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
     SampleLoss,
@@ -175,7 +174,7 @@ def prepared(
         targets = {v: jnp.asarray(few.y[v], dtype) for v in outputs}
         check_sample_losses(measure, measure(outputs, targets), few.n_samples)
     for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
-        logging.getLogger(__name__).warning("%s", line)
+        warn_user(line)
     return arrays, as_arrays(data, dtype)
 
 

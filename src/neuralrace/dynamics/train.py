@@ -49,7 +49,7 @@ def train(
     optimizer: GradientTransformation | Stepper | None = None,
     steps: int,
     batch_size: int | None = None,
-    key: Key | None = None,
+    key: Key = 0,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     until: UntilLike | None = None,
@@ -258,10 +258,8 @@ def _batches(batch_size: Any, key: Any, data: object) -> Batches | None:
     return Batches(random_key(key, "drawing batches"), size, samples)
 
 
-def _batch_settings(batches: Batches | None, key: Key | None) -> dict[str, int | list[int]]:
-    if batches is None or key is None:
-        return {}
-    return {"batch_size": batches.size, "key": key_data(key)}
+def _batch_settings(batches: Batches | None, key: Key) -> dict[str, int | list[int]]:
+    return {} if batches is None else {"batch_size": batches.size, "key": key_data(key)}
 
 
 def key_data(key: Key) -> int | list[int]:

@@ -8,16 +8,12 @@ from typing import TypeAlias, final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from neuralrace.checks import kind_of
+from neuralrace.checks import kind_of, real_number
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.systems import State, System
 from neuralrace.errors import NeuralRaceError
-
-UntilLike: TypeAlias = float | Callable[[dict[str, Array]], Array | bool]
-"""What `until` may be: a loss, or a function of the weights that returns True at the end."""
 
 Stop: TypeAlias = Callable[[System, State], Bool[Array, ""] | bool]
 """A function of system and state that is true where a run should end."""
@@ -27,12 +23,26 @@ Stop: TypeAlias = Callable[[System, State], Bool[Array, ""] | bool]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Until:
-    """When a run ends early: at a loss, or where a function of system and state is true.
+    """When a run ends early: where one of these is reached.
 
-    A pytree whose one leaf is the loss: another loss needs no other program.
+    **Arguments:** `loss`, at most this; `stationary`, of gradient flow: ‖dW/dt‖ is at most this
+    times ‖W‖; `function`, of system and state, is true. A pytree whose leaves are the two numbers:
+    others need no other program.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> rest = nr.dynamics.Until(stationary=1e-4)
+    >>> run = nr.flow(net, net.init(0, scale=0.1), data, times=[0, 1e3], until=rest)
+    >>> run.settings["stopped"], bool(run.time[-1] < 100)
+    ('stationary', True)
+
+    ```
     """
 
     loss: float | Array | None = None
+    stationary: float | Array | None = None
     function: Stop | None = field(default=None, metadata={"static": True})
 
     @property
@@ -56,6 +66,10 @@ class Until:
             told = jax.vmap(told, in_axes=(axes, 0)) if jnp.ndim(loss) else told
             ended |= jnp.all(told(system, state))
         return ended
+
+
+UntilLike: TypeAlias = float | Callable[[dict[str, Array]], Array | bool] | Until
+"""What `until` may be: a loss, a function of the weights that is True at the end, or an `Until`."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +108,24 @@ def _no_condition(got: str) -> NeuralRaceError:
     )
 
 
-def checked_until(until: UntilLike | None) -> Until:
-    """When a run ends early, or an error."""
-    if until is None:
-        return Until()
+def checked_until(until: UntilLike | None, *, flow: bool = False) -> Until:
+    """When a run ends early, or an error; only a `flow` can end where the weights are at rest."""
     if callable(until):
         return Until(function=_OfWeights(ByCode(until)))
-    value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
-    if not np.isfinite(value):
+    ends = until if isinstance(until, Until) else Until(loss=until)
+    numbers = {"until": ends.loss, "until.stationary": ends.stationary}
+    for name, value in numbers.items():
+        if value is not None:
+            real_number(name, value, wanted=WANTED, fix="for example until=0.01")
+    if ends.stationary is not None and not flow:
         raise NeuralRaceError(
-            "until says when to end",
-            got=f"{until!r:.80}",
-            wanted="a loss, or a function of the weights that is true at the end",
-            fix="for example until=0.01",
+            "until.stationary is for gradient flow",
+            got=f"{ends.stationary:g} in a run that takes steps",
+            wanted=WANTED,
+            fix="nr.flow(…, until=Until(stationary=1e-6)), or until=a function of the weights",
         )
-    return Until(loss=value)
+    return ends
+
+
+WANTED = "a loss, a function of the weights that is true at the end, or a dynamics.Until"
+"""What `until` may be."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from neuralrace.explorer.limits import (
     DEPTH,
     EDGES,
     FEATURES,
-    GATINGS,
-    LAYERS,
     NODES,
     OPTIONS,
-    PATHWAYS,
     RECORDED,
     SAMPLES,
+    SIZES,
     TEXT,
     VALUES,
-    WIDTH,
     WORK,
 )
 from neuralrace.study import Problem, StudyError
@@ -68,33 +65,17 @@ def check_values(value: Any, key: str = "", depth: int = 0) -> int:
 
 def check_settings(settings: Any) -> None:
     """Raise where an option of a study costs more than the explorer takes on."""
+    for key, (most, what) in SIZES.items():
+        for place, value in _at(settings, key.split(".")):
+            if len(value) > most:
+                raise too_much(place, f"the number of {what}", len(value), most)
     for key, (most, what) in OPTIONS.items():
-        section, _, name = key.partition(".")
-        given = getattr(settings, section)
-        value = None if given is None else getattr(given, name)
-        if value is not None and value > most:
-            what = what if what.startswith("the ") else f"this number of {what}"
-            raise too_much(key, what, value, f"{most:g}")
-    if isinstance(settings.discover.pathways, int) and settings.discover.pathways > 16:
-        raise too_much("discover.pathways", "the number", settings.discover.pathways, 16)
-    network = settings.network
-    if len(network.widths) > LAYERS:
-        raise too_much("network.widths", "the number of layers", len(network.widths), LAYERS)
-    sizes = network.widths if network.graph is None else tuple(network.graph.sizes.values())
-    if max(sizes, default=0) > WIDTH:
-        raise too_much("network.widths", "a hidden layer", f"{max(sizes)} neurons", WIDTH)
-    if network.graph is not None:
-        nodes, edges = len(network.graph.sizes), len(network.graph.edges)
-        if nodes > NODES or edges > EDGES:
-            got = f"{nodes} hidden nodes and {edges} edges"
-            raise too_much("network.graph", "this graph", got, f"{NODES} and {EDGES}")
-    if len(settings.gatings) > GATINGS:
-        raise too_much("gatings", "the number of gatings", len(settings.gatings), GATINGS)
-    for name, gating in settings.gatings.items():
-        _check_gating(f"gatings.{name}", gating)
-    if settings.training.record_at is not None and len(settings.training.record_at) > 1000:
-        got = f"{len(settings.training.record_at)} steps"
-        raise too_much("training.record_at", "the number of records", got, 1000)
+        for place, value in _at(settings, key.split(".")):
+            sizes = value.values() if isinstance(value, Mapping) else value
+            sizes = sizes if isinstance(value, Mapping | tuple) else [value]
+            largest = max((size for size in sizes if isinstance(size, int | float)), default=0)
+            if largest > most:
+                raise too_much(place, what, largest, f"{most:g}")
     if settings.training.record:
         raise StudyError(
             "the page",
@@ -106,15 +87,17 @@ def check_settings(settings: Any) -> None:
         )
 
 
-def _check_gating(key: str, gating: Any) -> None:
-    masks = gating.masks or gating.gates or {}
-    if len(masks) > PATHWAYS:
-        raise too_much(f"{key}.masks", "the number of pathways", len(masks), PATHWAYS)
-    widths = gating.hidden if isinstance(gating.hidden, Mapping) else {"": gating.hidden or 1}
-    for name, width in widths.items():
-        if width > WIDTH:
-            where = f"{key}.hidden.{name}" if name else f"{key}.hidden"
-            raise too_much(where, "a pathway", f"{width} neurons", WIDTH)
+def _at(value: Any, parts: list[str], place: str = "") -> Iterator[tuple[str, Any]]:
+    """What stands at a dotted key of settings, with its place; `*` is every name of a table."""
+    if value is None:
+        return
+    if not parts:
+        yield place, value
+        return
+    first, *rest = parts
+    inner = value if first == "*" else {first: getattr(value, first)}
+    for name, one in inner.items():
+        yield from _at(one, rest, f"{place}.{name}" if place else name)
 
 
 def check_problem(problem: Problem) -> None:

@@ -228,24 +228,24 @@ TITLES: Mapping[str, str] = {
 """Every task, in the order in which a page lists them."""
 
 
-def check_parameters(
-    given: Mapping[str, Any], name: str, table: Mapping[str, tuple[Parameter, ...]], key: str
-) -> None:
+def check_builtin(section: Mapping[str, Any], key: str) -> None:
     """Raise where a builtin task or gating would be made from a value that is not allowed."""
-    if name not in table:
-        return  # not a builtin: the study says so in its own words
+    name, given = section.get("builtin"), section.get("parameters")
+    table = GATING_PARAMETERS if key.startswith("gatings.") else PARAMETERS
+    if not isinstance(name, str) or name not in table or not isinstance(given, Mapping):
+        return  # the study says in its own words what is wrong
     known = {parameter.name: parameter for parameter in table[name]}
     for parameter, value in given.items():
         if parameter not in known:
             raise StudyError(
                 "the page",
-                f"{key}.{parameter}",
+                f"{key}.parameters.{parameter}",
                 f"the explorer has no parameter {parameter!r:.40} of {name}",
                 got=f"{parameter!r:.40}",
                 wanted=f"one of {', '.join(known) or '–'}",
                 fix="leave it out, or run the study on the command line",
             )
-        known[parameter].check(value, f"{key}.{parameter}")
+        known[parameter].check(value, f"{key}.parameters.{parameter}")
 
 
 def first_sentence(name: str) -> str:

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias, final
 
-from neuralrace.explorer.numbers import dumps, error_of, message_error
+from neuralrace.explorer.messages import dumps, error_of, message_error
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]

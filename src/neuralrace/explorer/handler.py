@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from neuralrace.explorer import learning, phases, racing, saving, showing
-from neuralrace.explorer.numbers import error_of
-from neuralrace.explorer.protocol import kind_of, number_of
+from neuralrace.explorer.catalogue import default_state
+from neuralrace.explorer.messages import error_of, kind_of, number_of
 from neuralrace.explorer.trust import Trust
 
 HOMES: Mapping[str, Any] = {
@@ -51,3 +51,10 @@ def answered(
         send({**head, "cancelled": True})
     except Exception as error:  # a page gets a message, never a traceback
         send({**head, "error": error_of(error)})
+
+
+def warm(trust: Trust) -> None:
+    """Answer what every page asks first."""
+    state = default_state("extended_xor")
+    for kind in ("tasks", "data", "predict"):
+        answered({"kind": kind, "state": state}, trust, lambda message: None)

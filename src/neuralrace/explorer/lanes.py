@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import SECONDS
-from neuralrace.explorer.numbers import dumps, error_of
-from neuralrace.explorer.protocol import (
+from neuralrace.explorer.messages import (
     KINDS,
     LANES,
     LONG,
@@ -23,7 +22,9 @@ from neuralrace.explorer.protocol import (
     QUICK,
     Memory,
     digest,
+    dumps,
     ended_badly,
+    error_of,
     number_of,
     repeatable,
     repeated,

@@ -12,9 +12,9 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
-from neuralrace.explorer.numbers import curve, number
+from neuralrace.explorer.messages import curve, number
 from neuralrace.explorer.showing import Tell, rounded
-from neuralrace.explorer.state import problem_of, wrong
+from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
 from neuralrace.relu import ReLUNetwork
@@ -32,21 +32,12 @@ CONSTANT = (
 """What is said of gates that were found."""
 
 
-def without_gatings(message: Mapping[str, Any]) -> Any:
-    """The state of a request that is about the ReLU network alone."""
-    state = message.get("state")
-    if not isinstance(state, Mapping):
-        return state
-    about = ("predict", "phase_diagram")  # they may name a gating
-    return {k: v for k, v in state.items() if k not in about} | {"gatings": {}}
-
-
 # ---- training -----------------------------------------------------------------------------------
 
 
 def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """Train ReLU networks; losses and gates are told while they learn."""
-    problem = problem_of(without_gatings(message), ["train"], trust)
+    problem = problem_of(without(message.get("state"), "gatings"), ["train"], trust)
     check_training(problem, recorded=False)
     work, net = Work(problem), problem.relu
     steps, rate = problem.settings.training.steps, _rate(problem)
@@ -198,7 +189,7 @@ def _tell_gates(
 
 def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """The ReLU network as a few types of neurons, from task, width and scale alone."""
-    problem = problem_of(without_gatings(message), ["types"], trust)
+    problem = problem_of(without(message.get("state"), "gatings"), ["types"], trust)
     check_training(problem, 1, recorded=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
@@ -234,7 +225,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
 
 def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """Train ReLU networks and find gates in their activity, as a gating for the state."""
-    problem = problem_of(without_gatings(message), ["discover"], trust)
+    problem = problem_of(without(message.get("state"), "gatings"), ["discover"], trust)
     check_training(problem, recorded=True)
     if not _can_slide(problem.relu):
         raise wrong(

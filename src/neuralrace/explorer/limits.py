@@ -110,25 +110,43 @@ SECONDS: Mapping[str, float] = {
 """How long each kind of request may take."""
 
 OPTIONS: Mapping[str, tuple[float, str]] = {
-    "training.steps": (STEPS, "steps"),
-    "training.seeds": (SEEDS, "networks"),
+    "training.steps": (STEPS, "the number of steps"),
+    "training.seeds": (SEEDS, "the number of networks"),
     "training.key": (KEY, "the key"),
-    "training.record_every": (STEPS, "steps"),
+    "training.record_every": (STEPS, "the number of steps"),
     "contest.longest": (LONGEST, "the longest time"),
     "contest.start": (START, "the start"),
+    "contest.width": (WIDTH, "the number of neurons"),
     "network.scale": (START, "the standard deviation"),
-    "contest.width": (WIDTH, "neurons"),
-    "network.depth": (LAYERS, "hidden layers"),
-    "discover.most": (12, "pathways"),
-    "types.types": (32, "types"),
-    "types.neurons": (5000, "neurons"),
-    "explain.types": (32, "types"),
-    "explain.stages": (128, "stages"),
-    "explain.most": (12, "pathways"),
-    "explain.neurons": (5000, "neurons"),
-    "phase_diagram.networks": (SEEDS, "networks"),
+    "network.depth": (LAYERS, "the number of hidden layers"),
+    "network.widths": (WIDTH, "the width of a hidden layer"),
+    "network.graph.sizes": (WIDTH, "the width of a hidden node"),
+    "gatings.*.hidden": (WIDTH, "the width of a pathway"),
+    "discover.pathways": (16, "the number of pathways"),
+    "discover.most": (12, "the number of pathways"),
+    "types.types": (32, "the number of types"),
+    "types.neurons": (5000, "the number of neurons"),
+    "explain.types": (32, "the number of types"),
+    "explain.stages": (128, "the number of stages"),
+    "explain.most": (12, "the number of pathways"),
+    "explain.neurons": (5000, "the number of neurons"),
+    "phase_diagram.networks": (SEEDS, "the number of networks"),
 }
-"""The largest value of options that cost time or memory, and what they are."""
+"""The largest value of settings that cost time or memory, and what they are.
+
+`*` is every name of a table. Of several numbers each is meant.
+"""
+
+SIZES: Mapping[str, tuple[int, str]] = {
+    "gatings": (GATINGS, "gatings"),
+    "gatings.*.masks": (PATHWAYS, "pathways"),
+    "gatings.*.gates": (NODES, "gates"),
+    "network.widths": (LAYERS, "hidden layers"),
+    "network.graph.sizes": (NODES, "hidden nodes"),
+    "network.graph.edges": (EDGES, "edges"),
+    "training.record_at": (1000, "records"),
+}
+"""The largest number of entries of settings, and what they are."""
 
 
 def table_of_limits() -> dict[str, float]:

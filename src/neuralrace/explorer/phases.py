@@ -12,23 +12,21 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.catalogue import called
-from neuralrace.explorer.numbers import curve, error_of, number
+from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell
-from neuralrace.explorer.state import built, study_of, wrong
+from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import ANSWERS, Work
 
 
 def phases(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """A phase diagram over one key of the state, or the winner over a grid of two."""
-    state = message.get("state")
-    if isinstance(state, Mapping):
-        state = {k: v for k, v in state.items() if k not in ("predict", "phase_diagram")}
+    state = without(message.get("state"))
     axes = _axes(message.get("over"))
     for axis in axes:  # the ends of every axis stand for what is between
         for value in (axis["values"][0], axis["values"][-1]):
-            built(study_of(_with(state, axis["key"], value), ["contest"], trust), state)
+            problem_of(_with(state, axis["key"], value), ["contest"], trust)
     if len(axes) == 1:
         return _line(state, axes[0], trust)
     return _grid(state, axes, trust, tell)
@@ -138,9 +136,7 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     section = {"key": axis["key"], "values": ends, "name": name}
     whole = _with(state, axis["key"], ends[0]) | {"phase_diagram": section}
     try:
-        answer = ANSWERS["phase_diagram"](
-            Work(built(study_of(whole, ["phase_diagram"], trust), whole))
-        )
+        answer = ANSWERS["phase_diagram"](Work(problem_of(whole, ["phase_diagram"], trust)))
     except NeuralRaceError:  # a value in between at which the contest cannot be held
         return found
     return found | {
@@ -253,7 +249,7 @@ class _Cell:
 def _cell(state: Any, trust: Trust) -> _Cell:
     """The contest at one place; nobody is first where a gating cannot be built or timed."""
     try:
-        problem = built(study_of(state, ["contest"], trust), state)
+        problem = problem_of(state, ["contest"], trust)
         contest, failed = contest_of(problem)
     except NeuralRaceError as error:
         return _Cell(None, {}, error_of(error)["what"])

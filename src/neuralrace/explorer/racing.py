@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, final
 
 import numpy as np
 
@@ -14,8 +15,7 @@ from neuralrace.contests import Contest, Entrant
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.limits import GATINGS
-from neuralrace.explorer.numbers import curve, error_of, number, plain
-from neuralrace.explorer.reductions import reduced
+from neuralrace.explorer.messages import curve, error_of, number, plain
 from neuralrace.explorer.showing import (
     Tell,
     branches_of,
@@ -25,9 +25,9 @@ from neuralrace.explorer.showing import (
     pathway_list,
     rounded,
 )
-from neuralrace.explorer.state import built, study_of, wrong
+from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
-from neuralrace.reduction import Race
+from neuralrace.reduction import Race, reduce
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
@@ -73,13 +73,11 @@ ROUNDED = "aligned_rounded"
 
 def tolerant(state: Any, trust: Trust) -> tuple[Problem, dict[str, dict[str, str]]]:
     """The problem of a state without the gatings that cannot be built, and what is wrong there."""
-    if not isinstance(state, Mapping):
-        study_of(state, ["contest"], trust)
-    state = {k: v for k, v in state.items() if k not in ("predict", "phase_diagram")}
+    state = without(state)
     failed: dict[str, dict[str, str]] = {}
     for _ in range(GATINGS + 1):
         try:
-            return built(study_of(state, ["contest"], trust), state), failed
+            return problem_of(state, ["contest"], trust), failed
         except StudyError as error:
             gatings = state.get("gatings")
             name = error.key.split(".")[1] if error.key.startswith("gatings.") else ""
@@ -408,3 +406,47 @@ def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             f"rounded here, which leaves {numbered(left, 'pattern', '1')}."
         )
     return {"name": ROUNDED if between else ALIGNED, "gating": gating, "sentences": said}
+
+
+# ---- reductions that are kept from one request to the next --------------------------------------
+#
+# Most sliders leave task and gates as they are: the start, the criterion, the learning rate. The
+# race of every gating is then the same, and so is everything that it has worked out.
+
+
+@final
+@dataclass(frozen=True)
+class _Question:
+    """What a reduction depends on; the data count by their fingerprint, which leaves out labels."""
+
+    arch: Architecture
+    digest: str
+    tolerance: float | None
+    data: Dataset = field(compare=False)
+
+
+def reduced(arch: Architecture, data: Dataset, *, tolerance: float | None = None) -> Race:
+    """The same as `nr.reduce`, but what was reduced before is given again.
+
+    The labels of `race.data` may be those of an equal task that was asked for earlier.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.explorer.racing import reduced
+    >>> data = nr.tasks.extended_xor(0.5)
+    >>> race = reduced(*nr.tasks.xor_pathways(data))
+    >>> race is reduced(*nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5)))
+    True
+    >>> race is reduced(*nr.tasks.xor_pathways(nr.tasks.extended_xor(0.6)))
+    False
+
+    ```
+    """
+    return _reduced(_Question(arch, data.digest(), tolerance, data))
+
+
+@lru_cache(maxsize=2 * GATINGS)
+def _reduced(question: _Question) -> Race:
+    """The races of two states with as many gatings as there may be."""
+    options = {} if question.tolerance is None else {"tolerance": question.tolerance}
+    return reduce(question.arch, question.data, **options)

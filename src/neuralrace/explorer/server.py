@@ -17,12 +17,20 @@ from starlette.exceptions import HTTPException
 
 from neuralrace import __version__
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.files import served
 from neuralrace.explorer.guard import LOOPBACK, App, Guard
 from neuralrace.explorer.lanes import Client, Pool
 from neuralrace.explorer.limits import CLIENTS, MESSAGE, POSTS, WAITING
-from neuralrace.explorer.numbers import dumps, error_of, message_error
-from neuralrace.explorer.protocol import KINDS, joined, kind_of, number_of, read
+from neuralrace.explorer.messages import (
+    KINDS,
+    dumps,
+    error_of,
+    joined,
+    kind_of,
+    message_error,
+    number_of,
+    read,
+)
+from neuralrace.explorer.page import served
 from neuralrace.explorer.trust import Trust
 
 TOO_SLOW = 1013

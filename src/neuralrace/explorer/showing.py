@@ -10,18 +10,22 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.explorer.columns import columns_of
-from neuralrace.explorer.numbers import curve, number, plain
-from neuralrace.explorer.state import label_expression, problem_of
+from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer.messages import curve, number, plain
+from neuralrace.explorer.state import expression, label_expression, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
-from neuralrace.study import feature_names
+from neuralrace.study import Problem, feature_names, read_table
 
 Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Sends a part of an answer; raises where the answer is no longer wanted."""
 
 SHOWN = 40_000
 """Numbers of a task that are sent to a page; of larger nodes the first columns are."""
+
+
+NAME = "given"
+"""The name of the gating and of the table of a pair."""
 
 
 @cache
@@ -32,10 +36,7 @@ def colours() -> list[str]:
 
 def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """Inputs, targets and labels of the task of a state, and the columns of its table."""
-    state = {**_mapping(message), "gatings": {}}
-    for name in ("predict", "phase_diagram"):  # they may name a gating
-        state.pop(name, None)
-    problem = problem_of(state, ["train"], trust)
+    problem = problem_of(without(message.get("state"), "gatings"), ["train"], trust)
     task, features = problem.data, feature_names(problem)
     ends = {"input": task.x, "output": task.y}
     total = sum(a.shape[1] for arrays in ends.values() for a in arrays.values())
@@ -71,11 +72,6 @@ def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         "zero_loss": number(zero_loss(task)),
         "sentence": f"{task.n_samples} samples, {sizes}{labels}",
     }
-
-
-def _mapping(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    state = message.get("state")
-    return state if isinstance(state, Mapping) else {"": state}
 
 
 @lru_cache(maxsize=64)
@@ -137,13 +133,17 @@ def pathway_list(arch: Architecture, task: Dataset) -> list[dict[str, Any]]:
                 "width": arch.sizes[name],
                 "nodes": nodes,
                 "mask": gate.astype(int).tolist() if binary else curve(gate),
-                "expression": label_expression(gate > 0, task.labels) if binary else "",
+                "expression": _in_words(gate > 0, task) if binary else "",
                 "branch": branch,
                 "inputs": [s for s, t in edges if t in nodes and s in arch.inputs],
                 "outputs": [t for s, t in edges if s in nodes and t in arch.outputs],
             }
         )
     return found
+
+
+def _in_words(mask: np.ndarray, task: Dataset) -> str:
+    return label_expression(mask, task.labels) or expression(mask)
 
 
 def rounded(arch: Architecture, task: Dataset) -> tuple[dict[str, Any], int]:
@@ -206,3 +206,93 @@ def editable(arch: Architecture, task: Dataset) -> dict[str, Any] | None:
         some = {v: those for v, those in ends.items() if len(those) < len(every)}
         made |= {key: some} if some else {}
     return made
+
+
+def columns_of(problem: Problem) -> list[dict[str, Any]]:
+    """Every column of the task's table, with its kind and how many values it has; [] for none."""
+    return [
+        {"name": name, "text": column.dtype.kind in "US", "values": len(np.unique(column))}
+        for name, column in _table(problem).items()
+    ]
+
+
+def _table(problem: Problem) -> dict[str, np.ndarray]:
+    file = problem.settings.task.file
+    return {} if file is None else read_table(problem.document.folder / file)
+
+
+# ---- a gated network that was made in Python, as the state of a page ----------------------------
+
+
+def state_of_pair(arch: Architecture, data: Dataset) -> dict[str, Any]:
+    """The state that shows a pair `(arch, data)`: its samples as a table, its gates as lists.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.explorer.showing import state_of_pair
+    >>> state = state_of_pair(*nr.tasks.linear_pathways(nr.tasks.extended_xor(0.5)))
+    >>> state["task"]["x"], state["gatings"]["given"]["masks"]["positive"]
+    ({'x': ['x_1', 'x_2', 'x_3']}, [0, 1, 1, 0])
+
+    ```
+    """
+    columns: dict[str, np.ndarray] = {}
+    task: dict[str, Any] = {"file": f"{NAME}.csv", "x": {}, "y": {}, "labels": []}
+    for end, arrays in (("x", data.x), ("y", data.y)):
+        for node, values in arrays.items():
+            values = np.asarray(values, float)
+            names = [f"{node}_{i + 1}" for i in range(values.shape[1])]
+            task[end][node] = names
+            columns |= dict(zip(names, values.T, strict=True))
+    for label, values in data.labels.items():
+        if label != "sample" and label not in columns and label.isidentifier():
+            task["labels"].append(label)
+            columns[label] = np.asarray(values)
+    if data.sample_weight is not None:
+        task["weight"] = "weight_of_sample"
+        columns["weight_of_sample"] = np.asarray(data.sample_weight)
+    state: dict[str, Any] = {
+        "title": "A gated network",
+        "task": task,
+        "network": {"widths": max(1, sum(arch.sizes[v] for v in arch.hidden)), "scale": 1e-3},
+        "gatings": {NAME: _gating(arch, data)},
+        "training": {"learning_rate": 0.05, "steps": 1000, "seeds": 1, "key": 0},
+        "contest": {"criterion": 0.5, "relative": True},
+        "table": {"name": f"{NAME}.csv", "text": _csv(columns)},
+    }
+    if "gates" in state["gatings"][NAME]:
+        hidden = {v: arch.sizes[v] for v in arch.hidden}
+        edges = {edge: list(ends) for edge, ends in arch.edges.items()}
+        state["network"] = {"scale": 1e-3, "graph": {"sizes": hidden, "edges": edges}}
+        state["contest"]["start"] = 0.05
+    return state
+
+
+def _gating(arch: Architecture, data: Dataset) -> dict[str, Any]:
+    """The gates as masks of pathways, or as gates of the nodes and edges of a graph."""
+    made = editable(arch, data)
+    if made is not None:
+        return made
+    gates = {name: np.asarray(gate) for name, gate in data.gates.items()}
+    odd = [n for n, g in gates.items() if g.ndim != 1 or not np.isin(g, (0, 1)).all()]
+    if odd:
+        raise NeuralRaceError(
+            "the explorer shows gates that are on or off",
+            got=f"other gates of {', '.join(odd[:5])}",
+            wanted="0 or 1 for every sample, the same for all neurons of a node",
+            fix="round the gates, or divide the node",
+        )
+    return {"gates": {name: gate.astype(int).tolist() for name, gate in gates.items()}}
+
+
+def _csv(columns: dict[str, np.ndarray]) -> str:
+    """Columns as the text of a table, every number with all its digits."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    values = [column.tolist() for column in columns.values()]
+    writer.writerows(zip(*values, strict=True))
+    return text.getvalue()

@@ -13,41 +13,16 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
-from neuralrace.explorer.catalogue import (
-    GATING_PARAMETERS,
-    PARAMETERS,
-    check_parameters,
-    default_state,
-)
+from neuralrace.explorer.catalogue import check_builtin, default_state
+from neuralrace.explorer.messages import plain
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import Problem, Study, StudyError
-
-SECTIONS = (
-    "title",
-    "about",
-    "questions",
-    "task",
-    "network",
-    "gatings",
-    "training",
-    "contest",
-    "predict",
-    "discover",
-    "reduce",
-    "modes",
-    "types",
-    "explain",
-    "phase_diagram",
-)
-"""The sections of a study that a state may have, beside its table."""
 
 LEFT_OUT = ("sweep", "quick")
 """Sections of a study that the explorer has no use for."""
@@ -67,24 +42,23 @@ def wrong(key: str, what: str, got: object, wanted: object, fix: str) -> StudyEr
 def study_of(state: Any, questions: list[str], trust: Trust) -> Study:
     """The study that a state describes, with these questions; nothing is built yet."""
     sections, folder = _sections(state, trust)
-    sections["questions"] = questions
-    _check_criterion(sections.get("contest"))
-    study = Study.of(folder=folder, **sections)
+    study = Study.of(folder=folder, **(sections | {"questions": questions}))
     bounds.check_settings(study.settings)
     return study
 
 
 def problem_of(state: Any, questions: list[str], trust: Trust) -> Problem:
     """The study that a state describes, built and within all limits."""
-    return built(study_of(state, questions, trust), state)
-
-
-def built(study: Study, state: Any) -> Problem:
-    """A study of a state, built and within all limits; gates are those that the state lists."""
-    problem = study.check()
+    problem = study_of(state, questions, trust).check()
     bounds.check_problem(problem)
-    check_lists(problem, state)
     return problem
+
+
+def without(state: Any, *sections: str) -> Any:
+    """The state without some sections, if it is one, and without what may name a gating."""
+    if not isinstance(state, Mapping):
+        return state
+    return {k: v for k, v in state.items() if k not in ("predict", "phase_diagram", *sections)}
 
 
 def questions_of(state: Any) -> list[str]:
@@ -118,35 +92,22 @@ def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
     given = {k: v for k, v in state.items() if k not in ("table", "view", *LEFT_OUT)}
     bounds.check_values(given)
     folder = trust.folder if table is None else put_table(table, trust)
-    for place, name in _references(given):
-        _check_reference(place, name, table, trust)
-    if "task" not in given:
-        raise wrong("task", "this key is missing", "no task", "a task", "choose a task")
-    _check_builtin(given["task"], PARAMETERS, "task")
-    given["gatings"] = _gatings(given.get("gatings", {}))
-    training = given.get("training")
-    for name, task in _table(training, "evaluate").items():
-        _check_builtin(task, PARAMETERS, f"training.evaluate.{name}")
+    for place, section in _parts(given):
+        for name in {"file", "python", "checkpoint"} & set(section):
+            _check_reference(f"{place}.{name}", section[name], table, trust)
+        check_builtin(section, place)
     return given, folder
 
 
-def _table(section: Any, key: str) -> Mapping[str, Any]:
-    value = section.get(key, {}) if isinstance(section, Mapping) else {}
-    return value if isinstance(value, Mapping) else {}
-
-
-def _references(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every key that names a file, code or a folder to write to."""
-    tasks = {
-        f"training.evaluate.{n}": t for n, t in _table(given.get("training"), "evaluate").items()
-    }
-    gatings = {f"gatings.{n}": g for n, g in _table(given, "gatings").items()}
-    for place, section in {"task": given.get("task"), **tasks, **gatings}.items():
-        if isinstance(section, Mapping):
-            yield from ((f"{place}.{n}", section[n]) for n in ("file", "python") if n in section)
-    training = given.get("training")
-    if isinstance(training, Mapping) and "checkpoint" in training:
-        yield "training.checkpoint", training["checkpoint"]
+def _parts(given: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every table of a state that may name a file, code, a builtin or a folder to write to."""
+    parts = {name: given.get(name) for name in ("task", "training")}
+    inner = {"gatings": given, "evaluate": parts["training"]}
+    for name, section in inner.items():
+        several = section.get(name) if isinstance(section, Mapping) else None
+        key = "training.evaluate" if name == "evaluate" else name
+        parts |= {f"{key}.{n}": v for n, v in several.items()} if isinstance(several, dict) else {}
+    yield from ((place, part) for place, part in parts.items() if isinstance(part, Mapping))
 
 
 def _check_reference(place: str, value: Any, table: Any, trust: Trust) -> None:
@@ -179,59 +140,7 @@ def _check_reference(place: str, value: Any, table: Any, trust: Trust) -> None:
     )
 
 
-def _check_criterion(contest: Any) -> None:
-    """Raise where a criterion that is a share is none; a study would say it of its file."""
-    if not isinstance(contest, Mapping) or contest.get("relative") is not True:
-        return
-    criterion = contest.get("criterion")
-    if isinstance(criterion, int | float) and criterion >= 1:
-        raise wrong(
-            "contest.criterion",
-            "the criterion of this task is a share of the initial loss",
-            f"{criterion:g}",
-            "a share below 1",
-            "for example 0.5, for half of the initial loss",
-        )
-
-
-def _check_builtin(section: Any, table: Mapping[str, tuple[Any, ...]], key: str) -> None:
-    """Raise where a builtin would be made from values that are not allowed."""
-    if isinstance(section, Mapping) and isinstance(section.get("builtin"), str):
-        given = section.get("parameters", {})
-        if isinstance(given, Mapping):
-            check_parameters(given, section["builtin"], table, f"{key}.parameters")
-
-
-def _gatings(gatings: Any) -> Any:
-    """Gatings with an expression in place of every list of 0 and 1."""
-    if not isinstance(gatings, Mapping):
-        return gatings  # the study says what is wrong
-    found = {}
-    for name, gating in gatings.items():
-        if isinstance(gating, Mapping):
-            _check_builtin(gating, GATING_PARAMETERS, f"gatings.{name}")
-            gating = dict(gating)
-            for way in ("masks", "gates"):
-                if isinstance(gating.get(way), Mapping):
-                    where = f"gatings.{name}.{way}"
-                    gating[way] = {
-                        p: expression(_listed(m, f"{where}.{p}")) if isinstance(m, list) else m
-                        for p, m in gating[way].items()
-                    }
-        found[name] = gating
-    return found
-
-
-def _listed(mask: list[Any], key: str) -> np.ndarray:
-    if not mask or any(not isinstance(v, int | float) or v not in (0, 1) for v in mask):
-        raise wrong(
-            key,
-            "a gate is on or off",
-            f"{mask!r:.60}",
-            "a list with 0 or 1 for every sample",
-            "for example [1, 0, 0, 1]",
-        )
-    return np.asarray(mask, bool)
+# ---- masks in words -----------------------------------------------------------------------------
 
 
 def expression(mask: np.ndarray) -> str:
@@ -251,20 +160,18 @@ def expression(mask: np.ndarray) -> str:
         return "always"
     on = (np.flatnonzero(mask) + 1).tolist()
     listed = f"sample in [{', '.join(map(str, on))}]" if len(on) != 1 else f"sample == {on[0]}"
-    ranges, start = [], 0
-    for value, run in groupby(mask.tolist()):
-        stop = start + len(list(run))
-        if value:
-            low = [f"sample >= {start + 1}"] * (start > 0)
-            high = [f"sample <= {stop}"] * (stop < len(mask))
-            ranges.append(" and ".join([*low, *high]))
-        start = stop
+    edges = np.flatnonzero(np.diff(np.pad(mask.astype(int), 1))).reshape(-1, 2).tolist()
+    ranges = []
+    for start, stop in edges:
+        low = [f"sample >= {start + 1}"] * (start > 0)
+        high = [f"sample <= {stop}"] * (stop < len(mask))
+        ranges.append(" and ".join([*low, *high]))
     joined = " or ".join(f"({r})" if " and " in r and len(ranges) > 1 else r for r in ranges)
     return min((listed, joined or listed), key=len)
 
 
-def label_expression(mask: np.ndarray, labels: Mapping[str, Any]) -> str:
-    """The expression for a mask, by the values of one label where that is possible.
+def label_expression(mask: np.ndarray, labels: Mapping[str, Any]) -> str | None:
+    """The expression for a mask by the values of one label; None where no label has it.
 
     ```python
     >>> import numpy as np
@@ -284,46 +191,10 @@ def label_expression(mask: np.ndarray, labels: Mapping[str, Any]) -> str:
             continue
         if values.dtype.kind == "b":
             return name if on.tolist() == [True] else f"not {name}"
-        least, sign, word = on, "==", "in"
-        if len(off) < len(on):
-            least, sign, word = off, "!=", "not in"
-        shown = [repr(v) for v in least.tolist()]
-        return (
-            f"{name} {sign} {shown[0]}"
-            if len(shown) == 1
-            else f"{name} {word} [{', '.join(shown)}]"
-        )
-    return expression(mask)
-
-
-def check_lists(problem: Problem, state: Mapping[str, Any]) -> None:
-    """Raise where a list of gates has another length than the task, or means other samples."""
-    for name, gating in _table(state, "gatings").items():
-        if name not in problem.candidates:
-            continue
-        for way in ("masks", "gates"):
-            for pathway, mask in _table(gating, way).items():
-                if not isinstance(mask, list):
-                    continue
-                key, count = f"gatings.{name}.{way}.{pathway}", problem.data.n_samples
-                if len(mask) != count:
-                    raise wrong(
-                        key,
-                        "these gates belong to a task of another size",
-                        f"{len(mask)} gates",
-                        f"{count}, one per sample",
-                        "draw the gates again, or go back to the task they were made for",
-                    )
-                _, data = problem.candidates[name]
-                given = np.asarray(data.gates.get(pathway, np.ones(count)))
-                if not np.array_equal(given, np.asarray(mask, float)):
-                    raise wrong(
-                        key,
-                        "`sample` is the name of a column, so gates cannot be given by its number",
-                        "a column or label called 'sample'",
-                        "another name of the column",
-                        "rename it in the table",
-                    )
+        least, one, several = (off, "!=", "not in") if len(off) < len(on) else (on, "==", "in")
+        shown = least.tolist()
+        return f"{name} {one} {shown[0]!r}" if len(shown) == 1 else f"{name} {several} {shown!r}"
+    return None
 
 
 # ---- tables -------------------------------------------------------------------------------------
@@ -392,40 +263,11 @@ def _make_room(tables: Path, most: int = 64) -> None:
 # ---- to the page --------------------------------------------------------------------------------
 
 
-def state_of(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The state that shows a study, and what was left out of it, in words."""
-    state = {k: _plain(v) for k, v in content.items() if k in SECTIONS}
-    notes = [f"The section [{name}] was left out." for name in LEFT_OUT if name in content]
-    unknown = [k for k in content if k not in (*SECTIONS, *LEFT_OUT)]
-    if unknown:
-        raise wrong(
-            str(unknown[0])[:60],
-            f"a study has no section {unknown[0]!r:.60}",
-            f"{unknown[0]!r:.60}",
-            f"one of {', '.join(SECTIONS)}",
-            "check the spelling",
-        )
-    return state, notes
-
-
-def _plain(value: Any) -> Any:
-    """A value of a study for JSON."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise NeuralRaceError(
-        "this cannot be shown on a page",
-        got=f"{type(value).__name__} {value!r:.60}",
-        wanted="numbers, texts, true or false, lists and tables of these",
-        fix="leave it out of the study",
-    )
+def state_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The state that shows a study: all of it but what the explorer has no use for."""
+    return {k: plain(v) for k, v in content.items() if k not in LEFT_OUT}
 
 
 def first_state(trust: Trust) -> dict[str, Any]:
     """What a page shows first: the study of the command line, or the extended XoR."""
-    return state_of(trust.content)[0] if trust.content else default_state("extended_xor")
+    return state_of(trust.content) if trust.content else default_state("extended_xor")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import queue
-import re
 import shutil
 import tempfile
 import threading
@@ -14,66 +12,8 @@ from pathlib import Path
 from typing import Any, final
 
 from neuralrace.errors import NeuralRaceError, install_extra
-from neuralrace.explorer.files import CHART_STYLE, CHARTS, served, web
+from neuralrace.explorer.page import bundle, styles
 from neuralrace.explorer.trust import Trust
-
-ENTRY = "widget.js"
-"""The module whose default export draws the page into an element of a notebook."""
-
-STYLE = "explorer.css"
-"""The style of the page."""
-
-IMPORT = re.compile(r"""^\s*(?:import|export)\b[^;]*?["']\./([\w./-]+)["'];?""", re.MULTILINE)
-"""A static import of another module of the page."""
-
-LOADER = """const sources = %s;
-const addresses = {};
-for (const [name, text] of sources) {
-  const own = text.replace(
-    /((?:^|\\n)\\s*(?:import|export)\\b[^;]*?)(["'])\\.\\/([\\w./-]+)\\2/g,
-    (all, before, quote, file) => before + quote + addresses[file] + quote,
-  );
-  addresses[name] = URL.createObjectURL(new Blob([own], { type: "text/javascript" }));
-}
-const found = await import(addresses[%s]);
-export default found.default;
-"""
-"""The modules of the page as one: each is given an address in the browser, and imported there."""
-
-MISSING = 'export default { render({ el }) { el.textContent = "the page is missing"; } };\n'
-"""What is shown where the files of the page are not installed."""
-
-
-def bundle() -> str:
-    """All modules of the page as one, for a notebook, which loads one only."""
-    order: dict[str, str] = {}
-
-    def add(name: str, above: tuple[str, ...] = ()) -> None:
-        if name in order:
-            return
-        found = served(name)
-        if found is None or name in above:
-            raise NeuralRaceError(
-                f"the module {name!r} of the page cannot be loaded",
-                got="an import in a circle" if found else "no such file",
-                wanted="modules beside each other that import no circle",
-                fix="install neuralrace again",
-            )
-        text = found[0].decode("utf-8")
-        for inner in [] if name == CHARTS else IMPORT.findall(text):
-            add(inner, (*above, name))
-        order[name] = text
-
-    if not (web() / ENTRY).is_file():
-        return MISSING
-    add(ENTRY)
-    return LOADER % (json.dumps(list(order.items())), json.dumps(ENTRY))
-
-
-def styles() -> str:
-    """The styles of the page and of its charts."""
-    found = [served(name) for name in (CHART_STYLE, STYLE)]
-    return "\n".join(each[0].decode("utf-8") for each in found if each is not None)
 
 
 @final
@@ -92,8 +32,7 @@ class Answerer:
 
     def hear(self, message: Any) -> None:
         """Take one message of the page."""
-        from neuralrace.explorer.numbers import error_of
-        from neuralrace.explorer.protocol import QUICK, kind_of, number_of
+        from neuralrace.explorer.messages import QUICK, error_of, kind_of, number_of
 
         if isinstance(message, Mapping) and message.get("kind") == "cancel":
             with self._lock:
@@ -222,7 +161,7 @@ def _begin(what: Any, tables: Path) -> tuple[dict[str, Any] | None, Trust]:
     if isinstance(what, tuple) and len(what) == 2:
         arch, data = what
         if isinstance(arch, Architecture) and isinstance(data, Dataset):
-            from neuralrace.explorer.given import state_of_pair
+            from neuralrace.explorer.showing import state_of_pair
 
             return state_of_pair(arch, data), Trust(tables)
     raise NeuralRaceError(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import WORKER
-from neuralrace.explorer.numbers import dumps
+from neuralrace.explorer.messages import dumps
 from neuralrace.explorer.trust import Trust
 
 READY = -1
@@ -39,8 +39,7 @@ def work(pipe: Any, stopped: Any, trust: Trust, urgent: bool) -> None:
 
     jax.config.update("jax_enable_x64", True)
     matplotlib.use("Agg")
-    from neuralrace.explorer.handler import CancelledError, answered
-    from neuralrace.explorer.warming import warm
+    from neuralrace.explorer.handler import CancelledError, answered, warm
 
     try:
         warm(trust)

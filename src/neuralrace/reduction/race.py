@@ -268,7 +268,7 @@ class Race(Result):
     def _digest(self) -> str:
         return self.data.digest()
 
-    def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
+    def weights(self, solution: Trajectory, t: float, key: Key = 0) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
         `t` must be one of `solution.time`, and the solution one of this race.

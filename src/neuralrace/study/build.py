@@ -281,7 +281,7 @@ def _called_gating(
 
 
 def _evaluated(
-    masks: Mapping[str, str], settings: Settings, data: Dataset, folder: Path, place: Place
+    masks: Mapping[str, Any], settings: Settings, data: Dataset, folder: Path, place: Place
 ) -> dict[str, Any]:
     names = names_of(settings.task, folder, data)
     found: dict[str, Any] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -152,8 +150,8 @@ def to_toml(content: Mapping[str, Any]) -> str:
 
     ```python
     >>> from neuralrace.study.document import to_toml
-    >>> print(to_toml({"questions": ["contest"], "task": {"builtin": "xor"}}))
-    questions = ["contest"]
+    >>> print(to_toml({"title": "XoR", "task": {"builtin": "xor"}}))
+    title = "XoR"
     <BLANKLINE>
     [task]
     builtin = "xor"
@@ -161,49 +159,42 @@ def to_toml(content: Mapping[str, Any]) -> str:
 
     ```
     """
-    return "\n".join(_table(content, ())).lstrip("\n") + "\n"
+    import tomli_w
+
+    return tomli_w.dumps(_writable(content))
 
 
-def _table(content: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    plain = {k: v for k, v in content.items() if not isinstance(v, Mapping) and v is not None}
-    if path and (plain or not content):
-        yield f"\n[{'.'.join(map(_key, path))}]"
-    for name, value in plain.items():
-        yield f"{_key(name)} = {toml_value(value)}"
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _table(value, (*path, name))
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-
-
-def toml_value(value: Any) -> str:
-    """A value as it is written after `key =`."""
+def _writable(value: Any) -> Any:
+    """A value of which TOML can hold all parts; keys without a value are left out."""
     if hasattr(value, "tolist"):  # arrays and NumPy's numbers
         value = value.tolist()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return (
-            repr(value)
-            if math.isfinite(value)
-            else {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
-        )
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, date | time):  # a date and time is a date as well
-        return value.isoformat()
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
+        return {str(key): _writable(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_writable(inner) for inner in value]
+    if isinstance(value, bool | int | float | str | date | time):  # a datetime is a date as well
+        return value
     raise NeuralRaceError(
         "this cannot be written into a study",
         got=f"{type(value).__name__} {value!r:.60}",
         wanted="numbers, texts, true or false, lists and tables of these",
         fix="name a function of yours instead: python = 'module:function'",
     )
+
+
+def toml_value(value: Any) -> str:
+    """A value as it is written after `key =`, on one line.
+
+    ```python
+    >>> from neuralrace.study.document import toml_value
+    >>> toml_value({"name": "adam", "steps": [1, 2]})
+    '{"name" = "adam", "steps" = [1, 2]}'
+
+    ```
+    """
+    if isinstance(value, Mapping):
+        pairs = (f"{toml_value(name)} = {toml_value(inner)}" for name, inner in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return to_toml({"value": value}).removeprefix("value = ").rstrip("\n")

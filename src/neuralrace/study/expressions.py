@@ -1,7 +1,8 @@
 """Which samples a pathway is on for, written as an expression on their labels.
 
-`context in [1, 3] and not size > 2` is parsed into a small tree of our own. Nothing is ever
-evaluated as Python: names, numbers, texts, comparisons, `in`, `and`, `or`, `not` are all there is.
+`context in [1, 3] and not size > 2` is parsed by Python's own parser, and its tree is checked:
+names, numbers, texts, comparisons, `in`, `and`, `or`, `not` are all that is allowed. Nothing is
+ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ ALWAYS = "always"
 
 Value: TypeAlias = int | float | str | bool
 
-_COMPARISONS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
+SIGNS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
     ast.Lt: ("<", operator.lt),
@@ -42,9 +43,7 @@ GRAMMAR = "comparisons of labels, such as context in [1, 3] and not size > 2"
 EXAMPLE = "write it with ==, !=, <, <=, >, >=, in, not in, and, or, not and brackets"
 
 
-@final
-@dataclass(frozen=True)
-class Name:
+class Name(NamedTuple):
     """A label, a column or a node; `column` is that of a node with several, counted from 0."""
 
     name: str
@@ -54,65 +53,24 @@ class Name:
         return self.name if self.column is None else f"{self.name}[{self.column}]"
 
 
-@final
-@dataclass(frozen=True)
-class Compare:
-    """`left sign right`, one comparison; a side is a name or a value."""
-
-    sign: str
-    left: Name | Value
-    right: Name | Value
-
-
-@final
-@dataclass(frozen=True)
-class Among:
-    """A name whose value is one of those listed."""
-
-    left: Name
-    values: tuple[Value, ...]
-
-
-@final
-@dataclass(frozen=True)
-class Not:
-    """Where another expression is false."""
-
-    inner: Expression
-
-
-@final
-@dataclass(frozen=True)
-class AllOf:
-    """Where all parts are true."""
-
-    parts: tuple[Expression, ...]
-
-
-@final
-@dataclass(frozen=True)
-class AnyOf:
-    """Where at least one part is true."""
-
-    parts: tuple[Expression, ...]
-
-
-Expression: TypeAlias = Compare | Among | Not | AllOf | AnyOf
-
-
 # ---- parsing ------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> Expression | None:
-    """The tree of an expression; None for `always`.
+def parse(text: str | tuple[int, ...]) -> ast.expr | None:
+    """The tree of an expression, with allowed parts alone; None for `always`.
+
+    Where it is a list, with 0 or 1 for every sample, the tree is that list.
 
     ```python
+    >>> import ast
     >>> from neuralrace.study.expressions import parse
-    >>> parse("context in [1, 3]")
-    Among(left=Name(name='context', column=None), values=(1, 3))
+    >>> ast.unparse(parse("context in [1, 3]"))
+    'context in [1, 3]'
 
     ```
     """
+    if isinstance(text, tuple):
+        return None if all(text) else ast.List([ast.Constant(on) for on in text])
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
         long = isinstance(text, str) and len(text) > LONGEST
         raise NeuralRaceError(
@@ -125,10 +83,10 @@ def parse(text: str) -> Expression | None:
         return None
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return _boolean(tree, text)
+        _check(tree, text)
+    except NeuralRaceError:
+        raise
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        if isinstance(error, NeuralRaceError):
-            raise
         at = getattr(error, "offset", None)
         raise NeuralRaceError(
             f"the mask {text!r:.80} cannot be read",
@@ -137,69 +95,61 @@ def parse(text: str) -> Expression | None:
             wanted=GRAMMAR,
             fix="did you mean ==, which compares?" if _SINGLE.search(text) else EXAMPLE,
         ) from error
+    return tree
 
 
-def _boolean(node: ast.expr, text: str) -> Expression:
-    if isinstance(node, ast.BoolOp):
-        parts = tuple(_boolean(part, text) for part in node.values)
-        return AllOf(parts) if isinstance(node.op, ast.And) else AnyOf(parts)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return Not(_boolean(node.operand, text))
-    if isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        found = [
-            _comparison(sign, left, right, text)
-            for sign, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True)
-        ]
-        return found[0] if len(found) == 1 else AllOf(tuple(found))
-    if isinstance(node, ast.Name | ast.Subscript):
-        return Compare("!=", _name(node, text), 0)
-    raise _not_allowed(node, text)
+def _check(node: ast.expr, text: str) -> None:
+    """Raise where a tree has a part that is not allowed."""
+    match node:
+        case ast.BoolOp(values=parts):
+            for part in parts:
+                _check(part, text)
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            _check(inner, text)
+        case ast.Compare(left=left, ops=signs, comparators=others):
+            for sign, (one, other) in zip(signs, pairwise([left, *others]), strict=True):
+                _check_comparison(sign, one, other, text)
+        case _ if _name(node) is None:
+            raise _not_allowed(node, text)
 
 
-def _comparison(sign: ast.cmpop, left: ast.expr, right: ast.expr, text: str) -> Expression:
+def _check_comparison(sign: ast.cmpop, left: ast.expr, right: ast.expr, text: str) -> None:
     if isinstance(sign, ast.In | ast.NotIn):
-        if not isinstance(right, ast.List | ast.Tuple | ast.Set):
-            raise _not_allowed(right, text)
-        among = Among(_name(left, text), tuple(_constant(v, text) for v in right.elts))
-        return among if isinstance(sign, ast.In) else Not(among)
-    if type(sign) not in _COMPARISONS:
-        raise _not_allowed(sign, text)
-    sides = _side(left, text), _side(right, text)
-    if not any(isinstance(side, Name) for side in sides):
-        raise NeuralRaceError(
-            f"the mask {text!r:.80} compares nothing of the samples",
-            got=ast.unparse(ast.Compare(left, [sign], [right])),
-            wanted="a label on at least one side",
-            fix="name a label, such as context == 1",
-        )
-    return Compare(_COMPARISONS[type(sign)][0], *sides)
+        listed = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right, left]
+        odd = [each for each in listed if _constant(each) is None]
+        odd += [left] if _name(left) is None else []
+    else:
+        sides = (left, right)
+        odd: list[Any] = [s for s in sides if _name(s) is None and _constant(s) is None]
+        odd += [] if type(sign) in SIGNS else [sign]
+        if not odd and not any(map(_name, sides)):
+            raise NeuralRaceError(
+                f"the mask {text!r:.80} compares nothing of the samples",
+                got=ast.unparse(ast.Compare(left, [sign], [right])),
+                wanted="a label on at least one side",
+                fix="name a label, such as context == 1",
+            )
+    if odd:
+        raise _not_allowed(odd[0], text)
 
 
-def _side(node: ast.expr, text: str) -> Name | Value:
-    return (
-        _name(node, text) if isinstance(node, ast.Name | ast.Subscript) else _constant(node, text)
-    )
+def _name(node: ast.expr) -> Name | None:
+    """The label, column or node that a part names; None where it is something else."""
+    match node:
+        case ast.Name(id=name):
+            return Name(name)
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(column))):
+            return None if isinstance(column, bool) else Name(name, column)
+    return None
 
 
-def _name(node: ast.expr, text: str) -> Name:
-    if isinstance(node, ast.Name):
-        return Name(node.id)
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        index = node.slice
-        if isinstance(index, ast.Constant) and type(index.value) is int:
-            return Name(node.value.id, index.value)
-    raise _not_allowed(node, text)
-
-
-def _constant(node: ast.expr, text: str) -> Value:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _constant(node.operand, text)
-        if isinstance(value, int | float):
-            return -value if isinstance(node.op, ast.USub) else value
-    raise _not_allowed(node, text)
+def _constant(node: ast.expr) -> Value | None:
+    """The number or text that a part is; None where it is something else."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+    return value if isinstance(value, int | float | str) else None
 
 
 def _not_allowed(node: ast.AST, text: str) -> NeuralRaceError:
@@ -218,8 +168,8 @@ def _not_allowed(node: ast.AST, text: str) -> NeuralRaceError:
 # ---- reading it on samples ----------------------------------------------------------------------
 
 
-def evaluate(expression: Expression, names: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The samples for which it is true: a mask of shape `(N,)`.
+def evaluate(node: ast.expr, names: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The samples for which an expression is true: a mask of shape `(N,)`.
 
     `names` has one value per sample for labels and columns, and `(N, size)` for nodes.
 
@@ -232,23 +182,38 @@ def evaluate(expression: Expression, names: Mapping[str, np.ndarray]) -> np.ndar
 
     ```
     """
-    match expression:
-        case Compare(sign, left, right):
-            signs = dict(_COMPARISONS.values())
-            sides = [_read(s, names) if isinstance(s, Name) else s for s in (left, right)]
-            _check_kinds(expression, *sides)
-            return np.asarray(signs[sign](*sides), bool)
-        case Among(left, values):
-            array = _read(left, names)
-            for value in values:
-                _check_kinds(expression, array, value)
-            return np.isin(array, list(values))
-        case Not(inner):
+    match node:
+        case ast.BoolOp(op=op, values=parts):
+            join = np.logical_and if isinstance(op, ast.And) else np.logical_or
+            return join.reduce([evaluate(part, names) for part in parts])
+        case ast.UnaryOp(operand=inner):
             return ~evaluate(inner, names)
-        case AllOf(parts):
-            return np.logical_and.reduce([evaluate(part, names) for part in parts])
-        case AnyOf(parts):
-            return np.logical_or.reduce([evaluate(part, names) for part in parts])
+        case ast.Compare(left=left, ops=signs, comparators=others):
+            pairs = zip(signs, pairwise([left, *others]), strict=True)
+            return np.logical_and.reduce([_compared(s, *sides, names) for s, sides in pairs])
+        case ast.List(elts=listed):
+            return np.array([_constant(on) for on in listed], bool)
+    return _compared(ast.NotEq(), node, ast.Constant(0), names)
+
+
+def _compared(
+    sign: ast.cmpop, left: ast.expr, right: ast.expr, names: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """One comparison; text and numbers are never equal, and never meant to be compared."""
+    read = lambda node: _constant(node) if (name := _name(node)) is None else _read(name, names)
+    among = isinstance(right, ast.List | ast.Tuple | ast.Set)
+    one, others = read(left), [read(each) for each in right.elts] if among else [read(right)]
+    is_text = [np.asarray(value).dtype.kind in "US" for value in (one, *others)]
+    if len(set(is_text)) > 1:
+        raise NeuralRaceError(
+            "text is compared with a number",
+            got=ast.unparse(ast.Compare(left, [sign], [right])),
+            wanted="text for labels that are text, numbers for others",
+            fix="write text in quotes, and numbers without",
+        )
+    if among:
+        return np.isin(one, others, invert=isinstance(sign, ast.NotIn))
+    return np.asarray(SIGNS[type(sign)][1](one, others[0]), bool)
 
 
 def _read(name: Name, names: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -274,22 +239,10 @@ def _read(name: Name, names: Mapping[str, np.ndarray]) -> np.ndarray:
     return array[:, column]
 
 
-def _check_kinds(expression: Expression, left: Any, right: Any) -> None:
-    """Raise where text is compared with numbers: that is never true, and never meant."""
-    texts = [np.asarray(side).dtype.kind in "US" for side in (left, right)]
-    if texts[0] != texts[1]:
-        raise NeuralRaceError(
-            "text is compared with a number",
-            got=code(expression),
-            wanted="text for labels that are text, numbers for others",
-            fix="write text in quotes, and numbers without",
-        )
-
-
 # ---- writing it down ----------------------------------------------------------------------------
 
 
-def code(expression: Expression, spell: Callable[[Name], str] = str) -> str:
+def code(node: ast.expr, spell: Callable[[Name], str] = str) -> str:
     """The expression in NumPy; `spell` writes the code that stands for a name.
 
     ```python
@@ -300,35 +253,30 @@ def code(expression: Expression, spell: Callable[[Name], str] = str) -> str:
     ```
     """
 
-    def side(value: Name | Value) -> str:
-        return spell(value) if isinstance(value, Name) else repr(value)
+    def bracketed(part: ast.expr) -> str:
+        among = isinstance(part, ast.Compare) and isinstance(part.ops[-1], ast.In | ast.NotIn)
+        alone = isinstance(part, ast.UnaryOp) or (among and len(part.comparators) == 1)
+        return code(part, spell) if alone else f"({code(part, spell)})"
 
-    def bracketed(part: Expression) -> str:
-        text = code(part, spell)
-        return text if isinstance(part, Among | Not) else f"({text})"
+    def side(part: ast.expr) -> str:
+        name = _name(part)
+        return repr(_constant(part)) if name is None else spell(name)
 
-    match expression:
-        case Compare(sign, left, right):
-            return f"{side(left)} {sign} {side(right)}"
-        case Among(left, values):
-            return f"np.isin({side(left)}, {list(values)!r})"
-        case Not(inner):
+    def compared(sign: ast.cmpop, left: ast.expr, right: ast.expr) -> str:
+        if not isinstance(right, ast.List | ast.Tuple | ast.Set):
+            return f"{side(left)} {SIGNS[type(sign)][0]} {side(right)}"
+        text = f"np.isin({side(left)}, [{', '.join(map(side, right.elts))}])"
+        return f"~{text}" if isinstance(sign, ast.NotIn) else text
+
+    match node:
+        case ast.BoolOp(op=op, values=parts):
+            return (" & " if isinstance(op, ast.And) else " | ").join(map(bracketed, parts))
+        case ast.UnaryOp(operand=inner):
             return f"~{bracketed(inner)}"
-        case AllOf(parts):
-            return " & ".join(map(bracketed, parts))
-        case AnyOf(parts):
-            return " | ".join(map(bracketed, parts))
-
-
-def names_in(expression: Expression) -> Iterator[Name]:
-    """Every name in the expression, in the order in which it stands there."""
-    match expression:
-        case Compare(_, left, right):
-            yield from (side for side in (left, right) if isinstance(side, Name))
-        case Among(left, _):
-            yield left
-        case Not(inner):
-            yield from names_in(inner)
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                yield from names_in(part)
+        case ast.Compare(left=left, ops=signs, comparators=others):
+            pairs = zip(signs, pairwise([left, *others]), strict=True)
+            said = [compared(sign, *sides) for sign, sides in pairs]
+            return said[0] if len(said) == 1 else " & ".join(f"({text})" for text in said)
+        case ast.List():
+            return f"np.array({ast.unparse(node)}, bool)"
+    return f"{side(node)} != 0"

@@ -90,6 +90,9 @@ Widths: TypeAlias = Annotated[
 ]
 Numbers: TypeAlias = Annotated[tuple[float, ...], BeforeValidator(_as_tuple)]
 Ends: TypeAlias = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_ends)]
+Mask: TypeAlias = (
+    str | Annotated[tuple[Literal[0, 1], ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+)
 Edges: TypeAlias = Annotated[dict[str, tuple[str, str]], BeforeValidator(_ends)]
 
 
@@ -180,9 +183,10 @@ class Network(Section):
 class Gating(Section):
     """Which pathway is on for which sample: exactly one of the first six keys."""
 
-    masks: dict[str, str] | None = Field(
+    masks: dict[str, Mask] | None = Field(
         default=None,
-        description="an expression on labels for every pathway; 'always' for all samples",
+        description="an expression on labels for every pathway, 'always' for all samples, or a "
+        "list with 0 or 1 for every sample",
         examples=[{"one": "context == 1"}],
     )
     each: str | None = Field(
@@ -198,9 +202,9 @@ class Gating(Section):
     builtin: str | None = Field(
         default=None, description="a gating of nr.tasks", examples=["xor_pathways"]
     )
-    gates: dict[str, str] | None = Field(
+    gates: dict[str, Mask] | None = Field(
         default=None,
-        description="an expression for nodes and edges of [network.graph]",
+        description="an expression, or a list, for nodes and edges of [network.graph]",
         examples=[{"h": "context == 1"}],
     )
     python: str | None = Field(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import multiprocessing
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from threadpoolctl import threadpool_limits
 
 from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, install_extra, whole_number
+from neuralrace.errors import NeuralRaceError, install_extra, warn_user, whole_number
 from neuralrace.sweeps.cells import Result, run_cells, run_named
 from neuralrace.sweeps.definition import Definition, Function, check_importable
 
@@ -279,9 +278,7 @@ def _replace_jobs(cluster: Any, jobs: int, over: threading.Event) -> None:
                 lost += 1
                 cluster.workers.pop(name, None)
                 cluster.sync(job.close)
-    logging.getLogger(__name__).error(
-        "%d jobs of SLURM ended; no more are submitted. Their logs say why.", lost
-    )
+    warn_user(f"{lost} jobs of SLURM ended; no more are submitted. Their logs say why.")
 
 
 LOOKING = 10.0

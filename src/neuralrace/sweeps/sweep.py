@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.checks import file_path
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.progress import progress
 from neuralrace.sweeps.arrays import InMemory
 from neuralrace.sweeps.cells import Failure
@@ -173,10 +172,10 @@ def sweep(
             fix="a smaller batch, or more memory per worker; the other batches are done",
         )
     if found.failed:
-        logging.getLogger(__name__).warning(
-            "%d of %d cells failed, the first with %s",
-            len(found.failed), definition.cells, found.failed[0],
-        )  # fmt: skip
+        warn_user(
+            f"{len(found.failed)} of {definition.cells} cells failed, the first with "
+            f"{found.failed[0]}"
+        )
     return found
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory.run import Trajectory
@@ -218,11 +217,10 @@ def _rebuilt_own(described: dict[str, Any]) -> Network | None:
     known = isinstance(found, type) and issubclass(found, Network)
     if known and "description" in described:
         return found.from_description(described["description"])
-    warnings.warn(
+    warn_user(
         f"the trajectory's network, of class {described['class']!r}, is not restored: run.net is "
         "None. Import the module of the class before nr.load. If its fields are more than numbers "
         "and text, the class needs describe(), which returns what JSON can hold, and "
-        "from_description(…).",
-        stacklevel=5,
+        "from_description(…)."
     )
     return None

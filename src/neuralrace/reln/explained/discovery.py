@@ -278,7 +278,7 @@ def discover(
     rounded: bool = True,
     boundary: float = 0.0,
     gates: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]] | None = None,
-    most: int = 8,
+    most: int = 6,
     key: Key = 0,
 ) -> Discovery:
     """Find the pathways of a ReLU network in its activity (MHS Algorithm 1), and build its ReLN.

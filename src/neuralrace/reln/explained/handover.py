@@ -74,7 +74,7 @@ def _fallen_to(
     It is not known in advance how long that takes, so the flow is followed in `stretches`.
     """
     for begin, _, run in stretches(
-        lambda w, lasts: flow(net, w, data, times=[0, lasts / 2, lasts], until_loss=level),
+        lambda w, lasts: flow(net, w, data, times=[0, lasts / 2, lasts], until=level),
         lambda _, run: run.final,
         dict(weights),
         FIRST / strength,

@@ -123,7 +123,7 @@ def _gating_code(problem: Problem, gating: Gating, settings: Settings) -> str:
         module, _, function = gating.python.partition(":")
         return call(f"{module}.{function}", "data", **gating.parameters)
     if gating.gates is not None:
-        gates = {n: t for n, t in gating.gates.items() if t.strip() != expressions.ALWAYS}
+        gates = {n: t for n, t in gating.gates.items() if expressions.parse(t) is not None}
         codes = mapping({n: _mask_code(problem, t) for n, t in gates.items()})
         return f"(graph, data.gated({codes}))"
     folder, place = problem.document.folder, problem.place
@@ -147,7 +147,7 @@ def _each_code(problem: Problem, label: str) -> str:
     return mapping({name: f"{code} == {value!r}" for name, value in names.items()})
 
 
-def _mask_code(problem: Problem, text: str) -> str:
+def _mask_code(problem: Problem, text: str | tuple[int, ...]) -> str:
     tree = expressions.parse(text)
     return "None" if tree is None else expressions.code(tree, lambda name: _spelled(problem, name))
 

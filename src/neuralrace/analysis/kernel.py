@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from neuralrace.analysis.checks import finite_array, ratio, weights_of_runs
-from neuralrace.analysis.hidden import over_runs
+from neuralrace.analysis.representations import finite_array, over_runs, ratio, weights_of_runs
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network

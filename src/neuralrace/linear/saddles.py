@@ -16,8 +16,7 @@ from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.linear.chain import LinearTask, chain_edges, linear_task
-from neuralrace.linear.visits import Visit, maps_of
+from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
 from neuralrace.tolerances import EQUAL, NOISE, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike

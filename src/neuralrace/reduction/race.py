@@ -48,7 +48,7 @@ from neuralrace.reduction.words import (
 )
 from neuralrace.results import Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
-from neuralrace.statistics.split import split_neurons
+from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from neuralrace.analysis.representations import finite_array, ratio, weights_of_runs
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_array, real_number
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, WeightsLike
@@ -112,13 +112,13 @@ def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUA
     tie = real_number("tie", tie, least=0, fix="tie=1e-6 of the largest value")
     most = min(w.shape[-2:])
     kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
-    if kept > most:
-        raise NeuralRaceError(
-            "there are fewer modes",
-            got=f"modes = {kept} of matrices of shape {w.shape[-2:]}",
-            wanted=f"at most {most}",
-            fix="leave it out for all",
-        )
+    require(
+        not kept > most,
+        "there are fewer modes",
+        got=f"modes = {kept} of matrices of shape {w.shape[-2:]}",
+        wanted=f"at most {most}",
+        fix="leave it out for all",
+    )
     runs = w.reshape(-1, *w.shape[-3:]) if w.ndim > 2 else w[None, None]
     found = [_follow(*np.linalg.svd(run, full_matrices=False), kept, tie) for run in runs]
     values, left, right, overlap = (np.stack(part) for part in zip(*found, strict=True))
@@ -185,13 +185,13 @@ def projected(
     ```
     """
     w = finite_array("the weights", weights, "(…, m, n)")
-    if left is None and right is None:
-        raise NeuralRaceError(
-            "projected needs a basis",
-            got="neither left nor right",
-            wanted="at least one of them",
-            fix="without a basis use analysis.singular_values",
-        )
+    require(
+        not (left is None and right is None),
+        "projected needs a basis",
+        got="neither left nor right",
+        wanted="at least one of them",
+        fix="without a basis use analysis.singular_values",
+    )
     l, r = (  # noqa: E741
         None if b is None else finite_array(name, b, "(size, k)")
         for name, b in (("left", left), ("right", right))
@@ -286,13 +286,13 @@ def diagonal_share(
     ```
     """
     w = finite_array("the matrix", matrix, "(…, m, n)")
-    if left is None and right is None:
-        raise NeuralRaceError(
-            "diagonal_share needs a basis",
-            got="neither left nor right",
-            wanted="at least one of them",
-            fix="every matrix is diagonal in its own singular vectors",
-        )
+    require(
+        not (left is None and right is None),
+        "diagonal_share needs a basis",
+        got="neither left nor right",
+        wanted="at least one of them",
+        fix="every matrix is diagonal in its own singular vectors",
+    )
     l = None if left is None else _checked_basis("left", left, w.shape[-2])  # noqa: E741
     r = None if right is None else _checked_basis("right", right, w.shape[-1])
     if l is None:
@@ -327,15 +327,13 @@ def _main_directions(sent: np.ndarray) -> np.ndarray:
 
 def checked_bases(arch: Architecture, bases: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     ends = (*arch.inputs, *arch.outputs)
-    if not isinstance(bases, Mapping) or set(bases) != set(ends):
-        raise NeuralRaceError(
-            "bases are given for every input and output node",
-            got=f"bases for {listed(bases)}"
-            if isinstance(bases, Mapping)
-            else type(bases).__name__,
-            wanted=f"bases for {listed(ends)}",
-            fix="for a race: {v: np.hstack([b.basis[v] for b in race.blocks]) for v in …}",
-        )
+    require(
+        not (not isinstance(bases, Mapping) or set(bases) != set(ends)),
+        "bases are given for every input and output node",
+        got=f"bases for {listed(bases)}" if isinstance(bases, Mapping) else type(bases).__name__,
+        wanted=f"bases for {listed(ends)}",
+        fix="for a race: {v: np.hstack([b.basis[v] for b in race.blocks]) for v in …}",
+    )
     known = {v: _checked_basis(f"of node {v!r}", bases[v], arch.sizes[v]) for v in ends}
     if len({b.shape[1] for b in known.values()}) > 1:
         raise _unequal({v: b.shape[1] for v, b in known.items()})
@@ -353,22 +351,22 @@ def _unequal(columns: Mapping[str, int]) -> NeuralRaceError:
 
 def _checked_basis(name: str, basis: ArrayLike, size: int) -> Float[np.ndarray, "size K"]:
     b = finite_array(f"the basis {name}", basis, "(size, K)")
-    if b.ndim != 2 or len(b) != size:
-        raise NeuralRaceError(
-            f"the basis {name} has the wrong shape",
-            got=f"shape {b.shape}",
-            wanted=f"shape ({size}, K)",
-            fix="directions are columns: transpose a basis with one direction per row",
-        )
+    require(
+        not (b.ndim != 2 or len(b) != size),
+        f"the basis {name} has the wrong shape",
+        got=f"shape {b.shape}",
+        wanted=f"shape ({size}, K)",
+        fix="directions are columns: transpose a basis with one direction per row",
+    )
     gram = b.T @ b
     off = float(np.abs(gram - np.diag(np.round(np.diag(gram)).clip(0, 1))).max())
-    if off > EQUAL:
-        raise NeuralRaceError(
-            f"the basis {name} is not orthonormal",
-            got=f"columns off by {off:.2g}",
-            wanted="orthonormal columns, or columns of zeros",
-            fix="take singular vectors, or orthonormalise with np.linalg.qr",
-        )
+    require(
+        not off > EQUAL,
+        f"the basis {name} is not orthonormal",
+        got=f"columns off by {off:.2g}",
+        wanted="orthonormal columns, or columns of zeros",
+        fix="take singular vectors, or orthonormalise with np.linalg.qr",
+    )
     return b
 
 
@@ -376,11 +374,11 @@ def _same_group(groups: ArrayLike | None, K: int) -> Bool[np.ndarray, "K K"]:
     fix = "modes with the same label count as one block"
     labels = np.arange(K) if groups is None else groups
     labels = plain_array("groups", labels, wanted=f"shape ({K},): one label per mode", fix=fix)
-    if labels.shape != (K,):
-        raise NeuralRaceError(
-            "groups does not fit the bases",
-            got=f"shape {labels.shape}",
-            wanted=f"shape ({K},): one label per mode",
-            fix=fix,
-        )
+    require(
+        labels.shape == (K,),
+        "groups does not fit the bases",
+        got=f"shape {labels.shape}",
+        wanted=f"shape ({K},): one label per mode",
+        fix=fix,
+    )
     return labels[:, None] == labels

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import LARGEST, Dataset, check_moments
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import check_kind, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 from neuralrace.weights import checked_weights
@@ -179,13 +179,13 @@ def mds(
     ```
     """
     dimensions = whole_number("dimensions", dimensions, fix="2 for a picture")
-    if (points is None) == (distances is None):
-        raise NeuralRaceError(
-            "mds takes points or distances",
-            got="neither" if points is None else "both",
-            wanted="one of them",
-            fix="mds(hidden), or mds(distances=analysis.similarity(hidden, 'distance'))",
-        )
+    require(
+        (points is None) != (distances is None),
+        "mds takes points or distances",
+        got="neither" if points is None else "both",
+        wanted="one of them",
+        fix="mds(hidden), or mds(distances=analysis.similarity(hidden, 'distance'))",
+    )
     if points is None:
         value, vector = _from_distances(distances)  # type: ignore[arg-type]
     else:
@@ -209,13 +209,17 @@ def mds(
 def _from_distances(distances: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, largest first, and eigenvectors of −½ J D² J."""
     d = finite_array("distances", distances, "(…, N, N)")
-    if d.shape[-1] != d.shape[-2] or (d < 0).any() or not np.allclose(d, np.swapaxes(d, -1, -2)):
-        raise NeuralRaceError(
-            "these are not distances",
-            got=f"shape {d.shape}, least {d.min():.3g}",
-            wanted="symmetric matrices (…, N, N) without negative entries",
-            fix="make them with analysis.similarity(hidden, kind='distance')",
-        )
+    require(
+        not (
+            d.shape[-1] != d.shape[-2]
+            or (d < 0).any()
+            or (not np.allclose(d, np.swapaxes(d, -1, -2)))
+        ),
+        "these are not distances",
+        got=f"shape {d.shape}, least {d.min():.3g}",
+        wanted="symmetric matrices (…, N, N) without negative entries",
+        fix="make them with analysis.similarity(hidden, kind='distance')",
+    )
     square = d**2
     for axis in (-1, -2):
         square = square - square.mean(axis=axis, keepdims=True)
@@ -234,13 +238,13 @@ def _continuous(
         turned[-1] = last * np.where(largest < 0, -1.0, 1.0)
     else:
         target = finite_array("reference", reference, "(N, dimensions)")
-        if target.shape != last.shape:
-            raise NeuralRaceError(
-                "reference does not fit the positions",
-                got=f"shape {target.shape}",
-                wanted=f"shape {last.shape} = (N, dimensions)",
-                fix="pass one frame of other positions: other.positions[-1]",
-            )
+        require(
+            target.shape == last.shape,
+            "reference does not fit the positions",
+            got=f"shape {target.shape}",
+            wanted=f"shape {last.shape} = (N, dimensions)",
+            fix="pass one frame of other positions: other.positions[-1]",
+        )
         turned[-1] = _turned(last, target - target.mean(axis=0))
     for t in reversed(range(len(frames) - 1)):
         turned[t] = _turned(frames[t], turned[t + 1])
@@ -260,27 +264,28 @@ def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, .
     fix = "pass one entry of a dictionary: hidden['h'], weights['W1']"
     array = real_array(what, value, wanted=wanted, fix=fix)
     least = len(shape.split(",")) - ("…" in shape)
-    if array.ndim < least or 0 in array.shape:
-        raise NeuralRaceError(
-            f"{what} has the wrong shape",
-            got=f"shape {array.shape}",
-            wanted=f"shape {shape}, no axis empty",
-            fix="leading axes (ensemble, time) come first; keep axes of length one",
-        )
-    if np.abs(array).max() > LARGEST and np.isfinite(array).all():
-        raise NeuralRaceError(
-            f"{what} is so large that its squares would overflow",
-            got=f"numbers up to {np.abs(array).max():.3g}",
-            wanted=f"numbers up to {LARGEST:.0e}",
-            fix="divide by a constant, or leave out the runs that diverged",
-        )
-    if not np.isfinite(array).all():
-        raise NeuralRaceError(
-            f"{what} holds NaN or infinity",
-            got=f"{int((~np.isfinite(array)).sum())} such values of {array.size}",
-            wanted="finite numbers",
-            fix="leave out the runs that diverged, or train them with a smaller learning rate",
-        )
+    require(
+        not (array.ndim < least or 0 in array.shape),
+        f"{what} has the wrong shape",
+        got=f"shape {array.shape}",
+        wanted=f"shape {shape}, no axis empty",
+        fix="leading axes (ensemble, time) come first; keep axes of length one",
+    )
+    unknown, largest = int((~np.isfinite(array)).sum()), np.abs(array).max()
+    require(
+        not unknown,
+        f"{what} holds NaN or infinity",
+        got=f"{unknown} such values of {array.size}",
+        wanted="finite numbers",
+        fix="leave out the runs that diverged, or train them with a smaller learning rate",
+    )
+    require(
+        largest <= LARGEST,
+        f"{what} is so large that its squares would overflow",
+        got=f"numbers up to {largest:.3g}",
+        wanted=f"numbers up to {LARGEST:.0e}",
+        fix="divide by a constant, or leave out the runs that diverged",
+    )
     return array
 
 
@@ -298,13 +303,13 @@ def weights_of_runs(
     leads = {edge: w.shape[:-2] for edge, w in arrays.items()}
     lead = next(iter(leads.values()))
     for edge, other in leads.items():
-        if other != lead:
-            raise NeuralRaceError(
-                f"the weights of edge {edge!r} have other leading axes than the first edge",
-                got=f"{other} and {lead}",
-                wanted="the same leading axes for every edge",
-                fix="pass run.values['weights'] or run.final as it is",
-            )
+        require(
+            other == lead,
+            f"the weights of edge {edge!r} have other leading axes than the first edge",
+            got=f"{other} and {lead}",
+            wanted="the same leading axes for every edge",
+            fix="pass run.values['weights'] or run.final as it is",
+        )
     checked_weights(arch, {edge: w[(0,) * len(lead)] for edge, w in arrays.items()})
     return lead, {edge: arrays[edge].reshape(-1, *arrays[edge].shape[-2:]) for edge in arch.edges}
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from neuralrace.analysis import projected
 from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.dataset import Dataset, check_moments, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
@@ -60,13 +60,13 @@ def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> Linear
     full = matched(net.arch, data)
     check_moments(full)
     gated = [name for name, gate in full.gates.items() if not np.all(np.asarray(gate) == 1)]
-    if gated:
-        raise NeuralRaceError(
-            "the solutions of linear networks hold without gates",
-            got=f"gates on {listed(gated)}",
-            wanted="a dataset without gates",
-            fix="data.gated({}) removes them; nr.reduce takes gates",
-        )
+    require(
+        not gated,
+        "the solutions of linear networks hold without gates",
+        got=f"gates on {listed(gated)}",
+        wanted="a dataset without gates",
+        fix="data.gated({}) removes them; nr.reduce takes gates",
+    )
     x = np.asarray(full.x[net.arch.inputs[0]], np.float64)
     y = np.asarray(full.y[net.arch.outputs[0]], np.float64)
     root = np.sqrt(np.asarray(full.probability, np.float64))[:, None]
@@ -81,14 +81,13 @@ def chain_edges(net: Network, edges: int | None = None) -> tuple[str, ...]:
     arch = net.arch
     chain = len(arch.inputs) == len(arch.outputs) == 1 and arch.path_count() == 1
     found = arch.paths()[0].edges if chain else ()
-    if not found or (edges is not None and len(found) != edges):
-        raise NeuralRaceError(
-            f"this holds for a chain of {edges} edges" if edges else "this holds for a chain",
-            got=f"{len(arch.edges)} edges, {arch.path_count()} paths",
-            wanted="one path from one input to one output"
-            + (f", of {edges} edges" if edges else ""),
-            fix="nr.Architecture.chain(inputs, hidden, outputs)",
-        )
+    require(
+        not (not found or (edges is not None and len(found) != edges)),
+        f"this holds for a chain of {edges} edges" if edges else "this holds for a chain",
+        got=f"{len(arch.edges)} edges, {arch.path_count()} paths",
+        wanted="one path from one input to one output" + (f", of {edges} edges" if edges else ""),
+        fix="nr.Architecture.chain(inputs, hidden, outputs)",
+    )
     return found
 
 
@@ -239,20 +238,20 @@ def chain_time(
     )
     positive = min(s, d, start) > 0 and 0 < fraction < 1
     below = positive and depth * math.log(start) < math.log(fraction * s) - math.log(d)
-    if not below:
-        raise NeuralRaceError(
-            "the chain does not grow to this fraction",
-            got=f"s = {s:g}, d = {d:g}, start = {start:g}, fraction = {fraction:g}",
-            wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
-            fix=fix,
-        )
-    if start < np.finfo(np.float64).tiny ** (1 / (depth + 1)):
-        raise NeuralRaceError(
-            "the start is so small that its powers underflow",
-            got=f"start = {start:g} with {depth} edges",
-            wanted=f"at least {np.finfo(np.float64).tiny ** (1 / (depth + 1)):.3g}",
-            fix="for small starts use linear.leading_time",
-        )
+    require(
+        below,
+        "the chain does not grow to this fraction",
+        got=f"s = {s:g}, d = {d:g}, start = {start:g}, fraction = {fraction:g}",
+        wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
+        fix=fix,
+    )
+    require(
+        not start < np.finfo(np.float64).tiny ** (1 / (depth + 1)),
+        "the start is so small that its powers underflow",
+        got=f"start = {start:g} with {depth} edges",
+        wanted=f"at least {np.finfo(np.float64).tiny ** (1 / (depth + 1)):.3g}",
+        fix="for small starts use linear.leading_time",
+    )
     final, a0 = s / d, start**depth
     if depth == 1:
         return float(np.log((final - a0) / (final - fraction * final)) / d)
@@ -327,13 +326,13 @@ def mode_strengths(
     else:
         form, fix = f"shape ({task.yx.shape[1]}, K)", "directions are columns: transpose the rows"
         directions = real_array("vectors", vectors, wanted=form, fix=fix)
-        if directions.ndim != 2 or len(directions) != task.yx.shape[1]:
-            raise NeuralRaceError(
-                "vectors do not fit the inputs",
-                got=f"shape {directions.shape}",
-                wanted=form,
-                fix=fix,
-            )
+        require(
+            not (directions.ndim != 2 or len(directions) != task.yx.shape[1]),
+            "vectors do not fit the inputs",
+            got=f"shape {directions.shape}",
+            wanted=form,
+            fix=fix,
+        )
     reached = task.yx @ directions
     left = reached / np.linalg.norm(reached, axis=0)
     return projected(maps, left, directions) / projected(task.best, left, directions)
@@ -362,13 +361,13 @@ def deep_limit(
         for name, value in (("s", s), ("d", d), ("start", start), ("depth", depth))
     )
     time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=[0.0, 1.0]")
-    if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
-        raise NeuralRaceError(
-            "the limit of many edges needs a start between zero and the fixed point",
-            got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
-            wanted="positive s, d and depth, and 0 < start < s/d",
-            fix="for other starts solve the chain of finite depth",
-        )
+    require(
+        s > 0 and d > 0 and (0 < start < s / d) and (depth > 0),
+        "the limit of many edges needs a start between zero and the fixed point",
+        got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
+        wanted="positive s, d and depth, and 0 < start < s/d",
+        fix="for other starts solve the chain of finite depth",
+    )
     r0 = s / (d * start)
     argument = np.log(r0 - 1) + r0 - 1 - depth * s * (s / d) * time
     return (s / d) / (1 + np.real(wrightomega(argument)))

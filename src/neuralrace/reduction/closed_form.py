@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_number
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
 from neuralrace.tolerances import ROUNDING
 from neuralrace.types import ArrayLike
@@ -135,13 +135,13 @@ class ClosedForm:
             return np.asarray(np.nan)
         times = self._doubling_times()
         loss = np.asarray(self.loss(times))
-        if loss[-1] > criterion:
-            raise NeuralRaceError(
-                "the loss did not reach the criterion",
-                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
-                wanted=f"{criterion:g}",
-                fix="choose a criterion further above the final loss",
-            )
+        require(
+            not loss[-1] > criterion,
+            "the loss did not reach the criterion",
+            got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
+            wanted=f"{criterion:g}",
+            fix="choose a criterion further above the final loss",
+        )
         while True:  # the span between the two times around the criterion is divided
             k = max(1, int(np.argmax(loss <= criterion)))
             low, high = float(times[k - 1]), float(times[k])

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import entries, one_of, random_key, real_number, weight_scale
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
 from neuralrace.reduction.mode_form import block_form
@@ -246,13 +246,13 @@ class ModeTable(Result):
         """
         from neuralrace.plot import draw_matrix
 
-        if not self.names:
-            raise NeuralRaceError(
-                "there are no modes to draw",
-                got="a race without blocks",
-                wanted="at least one mode",
-                fix="print(race) says why nothing is learned",
-            )
+        require(
+            self.names,
+            "there are no modes to draw",
+            got="a race without blocks",
+            wanted="at least one mode",
+            fix="print(race) says why nothing is learned",
+        )
         loading = np.nan_to_num(self.item_loading)
         return draw_matrix(
             loading, rows=self.names, columns=self.items, scale="loading of the item", ax=ax
@@ -281,13 +281,13 @@ def modes_of(
     begin = _start(race, start, scale)
     seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
     least = real_number("least", least, above=0, below=1, fix="leave it out for a third")
-    if seeds and scale is None:
-        raise NeuralRaceError(
-            "random starts need the scale of the weights",
-            got=f"seeds = {seeds}, without scale",
-            wanted="the standard deviation of initial weights",
-            fix="race.modes(scale=1e-3, seeds=10)",
-        )
+    require(
+        not (seeds and scale is None),
+        "random starts need the scale of the weights",
+        got=f"seeds = {seeds}, without scale",
+        wanted="the standard deviation of initial weights",
+        fix="race.modes(scale=1e-3, seeds=10)",
+    )
     final, half = _times(race, begin)
     drawn = [_times(race, race.start(w))[1] for w in _weights(race, scale, seeds, key)]
     by_seed = np.array(drawn).reshape(seeds, len(race.blocks))
@@ -320,13 +320,13 @@ def modes_of(
 
 
 def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
-    if (start is None) == (scale is None):
-        raise NeuralRaceError(
-            "half-times need one start",
-            got="neither start nor scale" if start is None else "both start and scale",
-            wanted="weights or a number as start, or the scale of random weights",
-            fix="race.modes(scale=1e-3), or race.modes(0.01)",
-        )
+    require(
+        (start is None) != (scale is None),
+        "half-times need one start",
+        got="neither start nor scale" if start is None else "both start and scale",
+        wanted="weights or a number as start, or the scale of random weights",
+        fix="race.modes(scale=1e-3), or race.modes(0.01)",
+    )
     if start is not None:
         return race.start(start)
     found = start_from_scale(race.blocks, race.split, weight_scale(scale))
@@ -391,22 +391,22 @@ def _output_names(
             one_of("output node", node, outputs, "names takes {output node: names}")
             given[node] = entries(f"names of {node}", texts)
     elif names is not None:
-        if len(outputs) > 1:
-            raise NeuralRaceError(
-                "the network has several output nodes",
-                got="one list of names",
-                wanted=f"names for {listed(outputs)}",
-                fix="names={node: [name, …]}",
-            )
+        require(
+            not len(outputs) > 1,
+            "the network has several output nodes",
+            got="one list of names",
+            wanted=f"names for {listed(outputs)}",
+            fix="names={node: [name, …]}",
+        )
         given = {node: entries("names", names) for node in outputs}
     for node, texts in given.items():
-        if len(texts) != sizes[node]:
-            raise NeuralRaceError(
-                f"output {node!r} needs one name for each of its numbers",
-                got=f"{len(texts)} names",
-                wanted=f"{sizes[node]} names",
-                fix="name the columns of y in their order",
-            )
+        require(
+            len(texts) == sizes[node],
+            f"output {node!r} needs one name for each of its numbers",
+            got=f"{len(texts)} names",
+            wanted=f"{sizes[node]} names",
+            fix="name the columns of y in their order",
+        )
     return tuple(str(text) for node in outputs for text in given[node])
 
 

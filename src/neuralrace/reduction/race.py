@@ -13,7 +13,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.dynamics import StoppedError
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.find_blocks import Exactness, find_blocks
@@ -190,14 +190,14 @@ class Race(Result):
         fits = len(start.weights) == len(self.blocks) and all(
             block.fits(w) for block, w in zip(self.blocks, start.weights, strict=True)
         )
-        if not fits or start.data not in (None, self._digest):
-            raise NeuralRaceError(
-                "this is the start of another race",
-                got=f"{len(start.weights)} blocks: {start.description}"
-                + (", of other data" if fits else ""),
-                wanted=f"a start of the {len(self.blocks)} blocks of this race",
-                fix="make it with race.start(…) of the same race",
-            )
+        require(
+            not (not fits or start.data not in (None, self._digest)),
+            "this is the start of another race",
+            got=f"{len(start.weights)} blocks: {start.description}"
+            + (", of other data" if fits else ""),
+            wanted=f"a start of the {len(self.blocks)} blocks of this race",
+            fix="make it with race.start(…) of the same race",
+        )
 
     def solve(
         self,
@@ -287,13 +287,13 @@ class Race(Result):
         ```
         """
         check_kind("solution", solution, Trajectory, "pass what race.solve returned")
-        if solution.settings.get("data", self._digest) != self._digest:
-            raise NeuralRaceError(
-                "this is the solution of another race",
-                got="a trajectory on other data",
-                wanted="what race.solve of this race returned",
-                fix="pass the solution of this race",
-            )
+        require(
+            solution.settings.get("data", self._digest) == self._digest,
+            "this is the solution of another race",
+            got="a trajectory on other data",
+            wanted="what race.solve of this race returned",
+            fix="pass the solution of this race",
+        )
         return full_weights(self.blocks, self.split, solution, t, key)
 
     # ---- in symbols ----------------------------------------------------------------------------

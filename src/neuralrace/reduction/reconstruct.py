@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name, random_key, real_number
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import check_kind, listed, require
 from neuralrace.reduction.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
@@ -44,22 +44,22 @@ def full_weights(
     check_kind("solution", solution, Trajectory, "pass what race.solve returned")
     t = real_number("t", t, fix="pass one of solution.time")
     key = random_key(key, "race.weights")
-    if not _belongs(blocks, solution.values.get("variables", {})):
-        raise NeuralRaceError(
-            "these are not the variables of this race",
-            got=f"a trajectory by {solution.settings.get('method')!r}",
-            wanted="what race.solve returned",
-            fix="pass the solution of this race",
-        )
+    require(
+        _belongs(blocks, solution.values.get("variables", {})),
+        "these are not the variables of this race",
+        got=f"a trajectory by {solution.settings.get('method')!r}",
+        wanted="what race.solve returned",
+        fix="pass the solution of this race",
+    )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not abs(solution.time[when] - t) <= EQUAL * _spacing(solution.time):
-        raise NeuralRaceError(
-            f"the solution has no time {t:g}",
-            got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
-            f"{solution.time[when]:g}",
-            wanted="one of solution.time",
-            fix="solve the race with this time among times",
-        )
+    require(
+        abs(solution.time[when] - t) <= EQUAL * _spacing(solution.time),
+        f"the solution has no time {t:g}",
+        got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
+        f"{solution.time[when]:g}",
+        wanted="one of solution.time",
+        fix="solve the race with this time among times",
+    )
     at = {
         block.name: {
             e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()
@@ -102,13 +102,13 @@ def evaluations(whole: SplitNetwork, evaluate: Mapping[str, Dataset] | None) -> 
     """Datasets to predict the loss on, checked, for the parts that the network was split into."""
     given = {} if evaluate is None else by_name("evaluate", evaluate, "evaluate={'test': data}")
     for name, data in given.items():
-        if name in TAKEN:
-            raise NeuralRaceError(
-                "this name is taken by something else of the solution",
-                got=repr(name),
-                wanted=f"a name other than {listed(TAKEN)}",
-                fix="for example evaluate={'test': data}",
-            )
+        require(
+            name not in TAKEN,
+            "this name is taken by something else of the solution",
+            got=repr(name),
+            wanted=f"a name other than {listed(TAKEN)}",
+            fix="for example evaluate={'test': data}",
+        )
         check_kind(f"the evaluation set {name!r}", data, Dataset, "evaluate={'test': data}")
     return {name: _split_as(whole, data) for name, data in given.items()}
 
@@ -131,13 +131,13 @@ def _split_as(whole: SplitNetwork, data: Dataset) -> Dataset:
         for part, neurons in parts if node in data.gates else ():
             gate = np.asarray(data.gates[node], np.float64)
             if gate.ndim == 2:
-                if np.ptp(gate[:, neurons], axis=1).any():
-                    raise NeuralRaceError(
-                        f"the gates of node {node!r} differ among neurons that learn as one",
-                        got=f"different gates of {len(neurons)} neurons",
-                        wanted="gates per neuron that are equal where those of the race are",
-                        fix="gate the groups of neurons that the race was reduced with",
-                    )
+                require(
+                    not np.ptp(gate[:, neurons], axis=1).any(),
+                    f"the gates of node {node!r} differ among neurons that learn as one",
+                    got=f"different gates of {len(neurons)} neurons",
+                    wanted="gates per neuron that are equal where those of the race are",
+                    fix="gate the groups of neurons that the race was reduced with",
+                )
                 gate = gate[:, neurons[0]]
             gates[part] = gate
     for edge, pieces in whole.pieces.items():
@@ -207,13 +207,13 @@ def _hidden_bases(
         users = [block for block in blocks if node in block.arch.sizes]
         widths = [at[b.name][b.arch.incoming[node][0]].shape[0] for b in users]
         size = arch.sizes[node]
-        if sum(widths) > size:
-            raise NeuralRaceError(
-                f"node {node!r} has too few neurons for every block to have its own",
-                got=f"{size} neurons",
-                wanted=f"at least {sum(widths)}",
-                fix="widen the node, or start the race from a number, which needs the fewest",
-            )
+        require(
+            not sum(widths) > size,
+            f"node {node!r} has too few neurons for every block to have its own",
+            got=f"{size} neurons",
+            wanted=f"at least {sum(widths)}",
+            fix="widen the node, or start the race from a number, which needs the fewest",
+        )
         q = np.linalg.qr(rng.normal(size=(size, sum(widths))))[0]
         cuts = np.cumsum([0, *widths])
         for i, block in enumerate(users):

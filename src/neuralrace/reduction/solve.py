@@ -15,7 +15,7 @@ from neuralrace.checks import real_number
 from neuralrace.dynamics import flow, train
 from neuralrace.dynamics.flow import checked_times, smallest_rms
 from neuralrace.dynamics.setup import StoppedError, positive_rate
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction.block import Block
@@ -89,14 +89,14 @@ def solve_blocks(
     times, steps = checked_times(times), None
     if learning_rate is not None:
         learning_rate = positive_rate(learning_rate)
-        if times[-1] / learning_rate > MOST_STEPS:
-            raise NeuralRaceError(
-                "there are too many steps to count",
-                got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
-                f"{learning_rate:g}",
-                wanted=f"at most {MOST_STEPS:.0e}",
-                fix="leave out learning_rate for the flow, or ask for earlier times",
-            )
+        require(
+            not times[-1] / learning_rate > MOST_STEPS,
+            "there are too many steps to count",
+            got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
+            f"{learning_rate:g}",
+            wanted=f"at most {MOST_STEPS:.0e}",
+            fix="leave out learning_rate for the flow, or ask for earlier times",
+        )
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
     request = Request(times, steps, learning_rate, RTOL if rtol is None else rtol)

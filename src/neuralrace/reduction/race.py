@@ -21,7 +21,7 @@ from neuralrace.reduction.merging import MAX_VARIABLES
 from neuralrace.reduction.mode_form import SHOWN, block_form
 from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
 from neuralrace.reduction.polynomial import drive_when_on
-from neuralrace.reduction.reconstruct import Source, evaluations, full_weights, losses_on
+from neuralrace.reduction.reconstruct import Source, evaluations
 from neuralrace.reduction.solve import checked_tolerance, solve_blocks
 from neuralrace.reduction.start import (
     Start,
@@ -253,15 +253,16 @@ class Race(Result):
     def _sourced(self, solution: Trajectory, others: Mapping[str, Dataset]) -> Trajectory:
         """The solution with a reference to its data, to compute outputs and weights on request."""
         weight = self.data.sample_weight
-        on = lambda data: losses_on(self.blocks, self.split, solution, data)
+        source = Source(self.blocks, self.split)
+        others_loss = {name: {"loss": source.loss_on(solution, d)} for name, d in others.items()}
         return Trajectory(
             solution.time,
             solution.loss,
-            values={**solution.values, **{name: {"loss": on(d)} for name, d in others.items()}},
+            values={**solution.values, **others_loss},
             settings=solution.settings | {"data": self._digest, "clock": "flow"},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,
-            source=Source(self.blocks, self.split),
+            source=source,
         )
 
     @cached_property
@@ -294,7 +295,7 @@ class Race(Result):
             wanted="what race.solve of this race returned",
             fix="pass the solution of this race",
         )
-        return full_weights(self.blocks, self.split, solution, t, key)
+        return Source(self.blocks, self.split).weights(solution, t, key)
 
     # ---- in symbols ----------------------------------------------------------------------------
 

@@ -29,53 +29,91 @@ class Source:
     split: SplitNetwork
 
     def outputs(self, solution: Trajectory) -> dict[str, np.ndarray]:
-        """The outputs on every sample at every time: `{node: (T, N, size)}`."""
-        return full_outputs(self.blocks, self.split, solution)
+        """The outputs on every sample at every time of a solution: `{node: (T, N, size)}`."""
+        whole, found = self.split, {}
+        parts = self.part_outputs(solution, whole.data)
+        for node in whole.whole.outputs:
+            shape = (len(solution.time), whole.data.n_samples, whole.whole.sizes[node])
+            found[node] = np.zeros(shape)
+            for name, neurons in whole.parts[node]:
+                found[node][..., neurons] = parts[name]
+        return found
 
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
-        """Full-size weights at one of the solution's times, as `Race.weights`."""
-        return full_weights(self.blocks, self.split, solution, t, key)
-
-
-def full_weights(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Key
-) -> dict[str, np.ndarray]:
-    """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
-    check_kind("solution", solution, Trajectory, "pass what race.solve returned")
-    t = real_number("t", t, fix="pass one of solution.time")
-    key = random_key(key, "race.weights")
-    require(
-        _belongs(blocks, solution.values.get("variables", {})),
-        "these are not the variables of this race",
-        got=f"a trajectory by {solution.settings.get('method')!r}",
-        wanted="what race.solve returned",
-        fix="pass the solution of this race",
-    )
-    when = int(np.argmin(np.abs(solution.time - t)))
-    require(
-        abs(solution.time[when] - t) <= EQUAL * _spacing(solution.time),
-        f"the solution has no time {t:g}",
-        got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
-        f"{solution.time[when]:g}",
-        wanted="one of solution.time",
-        fix="solve the race with this time among times",
-    )
-    at = {
-        block.name: {
-            e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()
+        """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
+        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
+        t = real_number("t", t, fix="pass one of solution.time")
+        key = random_key(key, "race.weights")
+        require(
+            _belongs(self.blocks, solution.values.get("variables", {})),
+            "these are not the variables of this race",
+            got=f"a trajectory by {solution.settings.get('method')!r}",
+            wanted="what race.solve returned",
+            fix="pass the solution of this race",
+        )
+        when = int(np.argmin(np.abs(solution.time - t)))
+        require(
+            abs(solution.time[when] - t) <= EQUAL * _spacing(solution.time),
+            f"the solution has no time {t:g}",
+            got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
+            f"{solution.time[when]:g}",
+            wanted="one of solution.time",
+            fix="solve the race with this time among times",
+        )
+        at = {
+            block.name: {
+                e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()
+            }
+            for block in self.blocks
         }
-        for block in blocks
-    }
-    bases = _hidden_bases(blocks, whole.arch, at, key)
-    weights = {
-        e: np.zeros((whole.arch.sizes[target], whole.arch.sizes[source]))
-        for e, (source, target) in whole.arch.edges.items()
-    }
-    for block in blocks:
-        place = dict(block.basis) | bases[block.name]
-        for e, (source, target) in block.arch.edges.items():
-            weights[e] += place[target] @ at[block.name][e] @ place[source].T
-    return whole.join(weights)
+        bases = _hidden_bases(self.blocks, self.split.arch, at, key)
+        weights = {
+            e: np.zeros((self.split.arch.sizes[target], self.split.arch.sizes[source]))
+            for e, (source, target) in self.split.arch.edges.items()
+        }
+        for block in self.blocks:
+            place = dict(block.basis) | bases[block.name]
+            for e, (source, target) in block.arch.edges.items():
+                weights[e] += place[target] @ at[block.name][e] @ place[source].T
+        return self.split.join(weights)
+
+    def loss_on(self, solution: Trajectory, data: Dataset) -> np.ndarray:
+        """The loss on samples of the split network, at every time of a solution: (T,)."""
+        square: Any = 0.0
+        for node, output in self.part_outputs(solution, data).items():
+            square = square + ((np.asarray(data.y[node], np.float64) - output) ** 2).sum(axis=-1)
+        return square @ np.asarray(data.probability, np.float64) / 2
+
+    def part_outputs(self, solution: Trajectory, data: Dataset) -> dict[str, np.ndarray]:
+        """The outputs of the split network on these samples at every time.
+
+        Each block is a small gated network that sees the inputs in its own directions and writes to
+        its own directions of the outputs; the outputs of all blocks add up.
+        """
+        steps = len(solution.time)
+        gates = {name: np.asarray(g, np.float64)[:, None] for name, g in data.gates.items()}
+        parts = {
+            v: np.zeros((steps, data.n_samples, self.split.arch.sizes[v]))
+            for v in self.split.arch.outputs
+        }
+        for block in self.blocks:
+            weights = solution.values["variables"][block.name]
+            activity: dict[str, np.ndarray] = {}
+            for node in block.arch.order:
+                h: Any = 0.0
+                if node in block.arch.inputs:
+                    h = np.asarray(data.x[node], np.float64) @ block.basis[node]
+                else:
+                    h = sum(
+                        gates.get(e, 1.0)
+                        * (activity[block.arch.edges[e][0]] @ np.swapaxes(w, -1, -2))
+                        for e, w in weights.items()
+                        if block.arch.edges[e][1] == node
+                    )
+                activity[node] = gates.get(node, 1.0) * h
+            for node in block.arch.outputs:
+                parts[node] += activity[node] @ block.basis[node].T
+        return parts
 
 
 def _belongs(blocks: Sequence[Block], variables: Mapping[str, Any]) -> bool:
@@ -113,16 +151,6 @@ def evaluations(whole: SplitNetwork, evaluate: Mapping[str, Dataset] | None) -> 
     return {name: _split_as(whole, data) for name, data in given.items()}
 
 
-def losses_on(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, data: Dataset
-) -> np.ndarray:
-    """The loss on samples of the split network, at every time of a solution: (T,)."""
-    square: Any = 0.0
-    for node, output in part_outputs(blocks, whole, solution, data).items():
-        square = square + ((np.asarray(data.y[node], np.float64) - output) ** 2).sum(axis=-1)
-    return square @ np.asarray(data.probability, np.float64) / 2
-
-
 def _split_as(whole: SplitNetwork, data: Dataset) -> Dataset:
     """Another dataset of the network, with gates for the parts of its nodes and edges."""
     data = matched(whole.whole, data)
@@ -149,49 +177,6 @@ def _split_as(whole: SplitNetwork, data: Dataset) -> Dataset:
         for part, neurons in whole.parts[node]
     }
     return Dataset(cut(data.x), cut(data.y), gates, data.sample_weight)
-
-
-def full_outputs(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory
-) -> dict[str, np.ndarray]:
-    """The outputs on every sample at every time of a solution: `{node: (T, N, size)}`."""
-    parts, found = part_outputs(blocks, whole, solution, whole.data), {}
-    for node in whole.whole.outputs:
-        shape = (len(solution.time), whole.data.n_samples, whole.whole.sizes[node])
-        found[node] = np.zeros(shape)
-        for name, neurons in whole.parts[node]:
-            found[node][..., neurons] = parts[name]
-    return found
-
-
-def part_outputs(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, data: Dataset
-) -> dict[str, np.ndarray]:
-    """The outputs of the split network on these samples at every time.
-
-    Each block is a small gated network that sees the inputs in its own directions and writes to
-    its own directions of the outputs; the outputs of all blocks add up.
-    """
-    steps = len(solution.time)
-    gates = {name: np.asarray(g, np.float64)[:, None] for name, g in data.gates.items()}
-    parts = {v: np.zeros((steps, data.n_samples, whole.arch.sizes[v])) for v in whole.arch.outputs}
-    for block in blocks:
-        weights = solution.values["variables"][block.name]
-        activity: dict[str, np.ndarray] = {}
-        for node in block.arch.order:
-            h: Any = 0.0
-            if node in block.arch.inputs:
-                h = np.asarray(data.x[node], np.float64) @ block.basis[node]
-            else:
-                h = sum(
-                    gates.get(e, 1.0) * (activity[block.arch.edges[e][0]] @ np.swapaxes(w, -1, -2))
-                    for e, w in weights.items()
-                    if block.arch.edges[e][1] == node
-                )
-            activity[node] = gates.get(node, 1.0) * h
-        for node in block.arch.outputs:
-            parts[node] += activity[node] @ block.basis[node].T
-    return parts
 
 
 def _hidden_bases(

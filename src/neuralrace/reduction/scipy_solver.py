@@ -58,13 +58,29 @@ STRETCH = 3
 
 @final
 @dataclass(frozen=True, eq=False)
-class Part:
-    """States and losses at the times; a descent that had to stop says its last finite step."""
+class BlockSolution:
+    """The solution of a block: its weights `(T, |t|, |s|)`, its loss `(T,)`, and its states.
 
-    states: Float[np.ndarray, "T n"]
+    If the solution had to stop, there are fewer times than requested, and `stopped` is the last
+    step at which the loss is known to be finite, or the time that was reached.
+    """
+
+    weights: Mapping[str, np.ndarray]
     losses: Float[np.ndarray, " T"]
     solver: str
+    states: Float[np.ndarray, "T n"]
     stopped: float | None = None
+
+    def falls(self, both: Mapping[str, Matrix]) -> bool:
+        """Whether a growing half that starts alone falls below its start.
+
+        Along the one path of a closed form the error keeps its sign.
+        """
+        return self.solver != "closed form" and any(
+            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
+            for edge, found in self.weights.items()
+            if both[edge].shape != found.shape[1:]
+        )
 
 
 def solve_small(
@@ -73,7 +89,7 @@ def solve_small(
     steps: np.ndarray | None,
     rate: float | None,
     rtol: float = RTOL,
-) -> Part | None:
+) -> BlockSolution | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
         solver = "LSODA" if len(problem.start) <= DENSE else "DOP853"
@@ -83,9 +99,10 @@ def solve_small(
         losses = problem.losses(states)
         initial = max(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
         rises = np.diff(losses).max(initial=0.0) > EQUAL * initial
-        return None if rises else Part(states, losses, solver)
+        return None if rises else BlockSolution(problem.weights(states), losses, solver, states)
     states, stopped = stepped(problem, steps, rate)
-    return Part(states, problem.losses(states), "steps", stopped)
+    losses = problem.losses(states)
+    return BlockSolution(problem.weights(states), losses, "steps", states, stopped)
 
 
 def flowed(

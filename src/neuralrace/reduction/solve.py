@@ -22,9 +22,14 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
-from neuralrace.reduction.scipy_solver import RTOL, FlatFlow, NetworkFlow, Part, PolynomialFlow
+from neuralrace.reduction.scipy_solver import (
+    RTOL,
+    BlockSolution,
+    FlatFlow,
+    NetworkFlow,
+    PolynomialFlow,
+)
 from neuralrace.reduction.start import Start
-from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -109,7 +114,7 @@ def solve_blocks(
         fine = request.finer()
         once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
         falling = {i: halved[i] for i, solution in once.items() if solution.falls(halved[i])}
-        found |= {i: s.at(fine, request) for i, s in once.items() if i not in falling}
+        found |= {i: _at(s, fine, request) for i, s in once.items() if i not in falling}
         found |= _solutions(blocks, falling, request)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
@@ -163,36 +168,11 @@ class Request:
         return replace(self, times=self.rate * steps, steps=steps)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class BlockSolution:
-    """The solution of a block: its weights `(T, |t|, |s|)` and its loss `(T,)`.
-
-    If the solution had to stop, there are fewer times than requested, and `stopped` is the last
-    step at which the loss is known to be finite, or the time that was reached.
-    """
-
-    weights: Mapping[str, np.ndarray]
-    losses: np.ndarray
-    solver: str
-    stopped: float | None = None
-
-    def falls(self, both: Weights) -> bool:
-        """Whether a growing half that starts alone falls below its start.
-
-        Along the one path of a closed form the error keeps its sign.
-        """
-        return self.solver != "closed form" and any(
-            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
-            for edge, found in self.weights.items()
-            if both[edge].shape != found.shape[1:]
-        )
-
-    def at(self, fine: Request, request: Request) -> BlockSolution:
-        """What was solved for the finer request at the times of another."""
-        at = np.isin(fine.times, request.times)[: len(self.losses)]
-        weights = {edge: w[at] for edge, w in self.weights.items()}
-        return replace(self, weights=weights, losses=self.losses[at])
+def _at(solution: BlockSolution, fine: Request, request: Request) -> BlockSolution:
+    """What was solved for the finer request at the times of another."""
+    at = np.isin(fine.times, request.times)[: len(solution.losses)]
+    weights = {edge: w[at] for edge, w in solution.weights.items()}
+    return replace(solution, weights=weights, losses=solution.losses[at])
 
 
 def _solutions(
@@ -205,10 +185,10 @@ def _solutions(
     for i, (system, values) in systems.items():
         alike.setdefault((system.digits, values.tobytes()), []).append(i)
     for group in alike.values():
-        part = _by_equations(*systems[group[0]], request)
-        if part is not None:
-            for i in group:
-                solved[i] = _solution(part, systems[i][0].expanded(part.states))
+        one = _by_equations(*systems[group[0]], request)
+        if one is not None:
+            each = {i: systems[i][0].expanded(one.states) for i in group}
+            solved |= {i: replace(one, weights=weights) for i, weights in each.items()}
     networks: dict[object, BlockSolution] = {}
     for i in (i for i in begin if i not in solved):
         arch = _as_wide_as(blocks[i].arch, begin[i])
@@ -219,14 +199,17 @@ def _solutions(
     return solved
 
 
-def _by_equations(system: PolynomialSystem, begin: np.ndarray, request: Request) -> Part | None:
+def _by_equations(
+    system: PolynomialSystem, begin: np.ndarray, request: Request
+) -> BlockSolution | None:
     """The solution of merged equations, explicit where there is one; None if it takes too long."""
     names = tuple(f"B{k}" for k in range(len(begin)))
     form = mode_form(system, begin, names) if request.steps is None else None
     if form is not None and form.kind != "quadrature":
         variables = form.variables(request.times)
         states = np.stack([variables[name] for name in names], axis=-1)
-        return Part(states, np.asarray(system.loss_at(states)), "closed form")
+        losses = np.asarray(system.loss_at(states))
+        return BlockSolution(system.expanded(states), losses, "closed form", states)
     return _by_numpy(PolynomialFlow(system, begin), request)
 
 
@@ -234,10 +217,9 @@ def _by_network(
     block: Block, arch: Architecture, weights: Weights, request: Request
 ) -> BlockSolution:
     """The solution of a block as the small gated network that it is, of these widths."""
-    network = NetworkFlow(arch, weights, block.data, joining=True)
-    part = _by_numpy(network, request)
-    if part is not None:
-        return _solution(part, network.weights(part.states))
+    small = _by_numpy(NetworkFlow(arch, weights, block.data, joining=True), request)
+    if small is not None:
+        return small
     is_whole = True
     with jax.enable_x64(True):
         try:
@@ -250,7 +232,7 @@ def _by_network(
     fine = np.isin(reached, asked) & np.isfinite(run.loss)
     found = {edge: np.asarray(w)[fine] for edge, w in run.values["weights"].items()}
     last = None if is_whole else float(reached[-1]) if len(reached) else 0.0
-    return BlockSolution(found, run.loss[fine], solver, last)
+    return BlockSolution(found, run.loss[fine], solver, np.zeros((fine.sum(), 0)), last)
 
 
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:
@@ -269,7 +251,7 @@ def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Traject
     )  # fmt: skip
 
 
-def _by_numpy(problem: FlatFlow, request: Request) -> Part | None:
+def _by_numpy(problem: FlatFlow, request: Request) -> BlockSolution | None:
     """The solution without compiling; None where it fails or compiling is estimated to be quicker.
 
     The estimate depends on the problem alone.
@@ -280,10 +262,6 @@ def _by_numpy(problem: FlatFlow, request: Request) -> Part | None:
     return scipy_solver.solve_small(
         problem, request.times, request.steps, request.rate, request.rtol
     )
-
-
-def _solution(part: Part, weights: Mapping[str, np.ndarray]) -> BlockSolution:
-    return BlockSolution(weights, part.losses, part.solver, part.stopped)
 
 
 def _stopped(solution: Trajectory, first: float, request: Request) -> StoppedError:

@@ -8,7 +8,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.dynamics import setup
-from neuralrace.dynamics.clock import clock_of
+from neuralrace.dynamics.methods import clock_of
 from tests.test_dynamics_train import compilations
 from tests.test_errors import refuses, says
 from verification import learning
@@ -254,8 +254,8 @@ def test_a_run_ends_where_a_function_says(tmp_path):
 
 
 def test_a_callback_sees_progress(monkeypatch):
-    monkeypatch.setattr("neuralrace.dynamics.program.TRIAL", 1.0)
-    monkeypatch.setattr("neuralrace.dynamics.driver.SECONDS", 1e-6)
+    monkeypatch.setattr("neuralrace.dynamics.loop.TRIAL", 1.0)
+    monkeypatch.setattr("neuralrace.dynamics.loop.SECONDS", 1e-6)
     seen = []
     run = train(steps=50, callback=lambda step, loss: seen.append((step, loss)))
     assert len(seen) > 3

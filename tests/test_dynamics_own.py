@@ -15,6 +15,7 @@ from neuralrace.dynamics import (
     Descent,
     Flow,
     Members,
+    Optimized,
     Stepper,
     System,
     Until,
@@ -211,3 +212,36 @@ def test_a_system_that_changes_on_the_way(gap):
     stops = gap * np.arange(200)
     done = take_steps(Drift(jnp.zeros(())), 0.0, Descent(0.2), stops, moments=jnp.asarray(targets))
     np.testing.assert_allclose(done.loss, losses, rtol=1e-10)
+
+
+# ---- programs of an accelerator ------------------------------------------------------------------
+
+
+def runs_of_every_kind():
+    """Losses, final states and ends of runs that go through every kind of program."""
+    until = Until(loss=0.5 * float(SYSTEM.loss(START)))
+    cases = [
+        (np.arange(31), {}),
+        (np.arange(31), {"until": until}),
+        (np.arange(0, 31, 5), {}),
+        (np.arange(0, 31, 5), {"until": until}),
+        (np.array([0, 1, 2, 9, 30]), {}),
+        (np.array([0, 1, 2, 9, 30]), {"first": 2}),
+        (np.array([0, 7, 14, 21, 30]), {"until": until}),
+    ]
+    for stops, options in cases:
+        for method in (Descent(0.05), Optimized(optax.adam(0.05)), Descent(1e3)):
+            yield take_steps(SYSTEM, START, method, stops, **options)
+
+
+@pytest.mark.parametrize("memory", [1e9, 400])
+def test_programs_of_known_length_give_the_same_runs(monkeypatch, memory):
+    usual = list(runs_of_every_kind())
+    monkeypatch.setattr("neuralrace.dynamics.loop.on_accelerator", lambda: True)
+    monkeypatch.setattr("neuralrace.dynamics.loop.device_memory", lambda: memory)
+    for here, there in zip(runs_of_every_kind(), usual, strict=True):
+        assert (here.why, here.stopped) == (there.why, there.stopped)
+        assert here.stops.tolist() == there.stops.tolist()
+        np.testing.assert_allclose(here.loss, there.loss, rtol=1e-9)
+        for name, array in there.final.items():
+            np.testing.assert_allclose(here.final[name], array, rtol=1e-9)

@@ -108,8 +108,8 @@ def listening(monkeypatch, where: str, seen: list):
 def test_descent_advances_by_all_its_steps(monkeypatch):
     terminal = watched(monkeypatch)
     seen = []
-    monkeypatch.setattr("neuralrace.dynamics.program.TRIAL", 1.0)  # a run of any length is long
-    monkeypatch.setattr("neuralrace.dynamics.driver.SECONDS", 1e-6)
+    monkeypatch.setattr("neuralrace.dynamics.loop.TRIAL", 1.0)  # a run of any length is long
+    monkeypatch.setattr("neuralrace.dynamics.loop.SECONDS", 1e-6)
     with listening(monkeypatch, "neuralrace.dynamics.train", seen):
         train(steps=101)
     total, *amounts = seen

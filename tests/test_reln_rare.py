@@ -8,55 +8,7 @@ from scipy.stats import binomtest
 
 import neuralrace as nr
 from neuralrace.reln import Rest
-
-tasks = nr.tasks
-
-
-def on_a_line(x, y):
-    """Samples on a line with a second input, and positive targets."""
-    columns = np.atleast_2d(np.asarray(x, float).T).T
-    if columns.shape[1] == 1:
-        columns = np.concatenate([columns, np.ones_like(columns)], axis=1)
-    return nr.Dataset({"x": columns}, {"y": np.asarray(y, float)[:, None]})
-
-
-BENT = on_a_line([[-1, 1], [-0.2, 1], [0.3, 1.2]], [1, 0.25, 1.2])
-"""Three points that one ReLU neuron for all of them does not interpolate."""
-
-
-def bent_at_random(seed):
-    """A few samples on a line with positive targets; not all seeds have a spurious minimum."""
-    random = np.random.default_rng(seed)
-    many = int(random.integers(3, 6))
-    x = np.sort(random.uniform(-1.5, 1.5, many))
-    second = np.ones(many) + 0.2 * random.random(many) * (random.random() < 0.5)
-    return on_a_line(np.stack([x, second], axis=1), random.uniform(0.1, 1.5, (many, 1))[:, 0])
-
-
-SPURIOUS = {
-    "bent": BENT,
-    "symmetric": on_a_line([-1, 0, 1], [1, 0.2, 1]),
-    "four": on_a_line([-1, -0.3, 0.2, 0.9], [1, 0.4, 0.3, 1.1]),
-    "random 1": bent_at_random(1),
-    "random 9": bent_at_random(9),
-    "random 20": bent_at_random(20),
-}
-"""Of 16 networks of width 100 from σ = 1e-6 at least 11 end above the prediction, on each."""
-
-ORDINARY = {
-    "XoR": (tasks.xor(), 1e-4),
-    "XoR .4": (tasks.extended_xor(0.4), 2e-5),
-    "XoR 1.2": (tasks.extended_xor(1.2), 1e-4),
-    "2 contexts": (tasks.contextual(contexts=2, items=4, joined=True), 1e-4),
-    "3 contexts": (tasks.contextual(contexts=3, items=4, joined=True), 1e-4),
-    "decision": (tasks.context_decision(cue=1.0), 1e-3),
-    "decision .5": (tasks.context_decision(cue=0.5), 1e-4),
-    "Gaussian": (tasks.gaussian(20, 5, 3, key=0), 1e-3),
-    "Gaussian 8": (tasks.gaussian(30, 8, 2, key=1), 1e-4),
-    "ring": (tasks.ring_classification(12, 3), 1e-3),
-    "inference": (tasks.transitive_inference(5), 1e-3),
-    "teacher": (tasks.teacher(), 1e-3),
-}
+from verification.rare_neurons import BENT
 
 
 def predicted(data, scale, *, steps, rate=0.1, width=100, neurons=2000, key=0):
@@ -104,16 +56,15 @@ def test_a_rare_neuron_is_told_in_the_first_sentence_with_both_ends():
     best = float(linear[0] / np.sum(np.square(BENT.y["y"])))  # of the targets' square, linearly
     assert rest.without == pytest.approx(best, rel=1e-3)
     assert rest.left < 1e-3
-    assert str(found).startswith(str(rest))
-    assert f"{100 * rest.chance:.0f} %" in str(found).split(". ")[0]
+    answer, rare, *_ = found.sentences()
+    assert f"{100 * rest.chance:.0f} %" in answer.text and rare.text == str(rest)
 
 
 def test_nothing_is_told_where_the_neurons_are_common():
     found = predicted(BENT, 1e-3, steps=2500, width=400, neurons=1000)
     assert found.rests and found.rare is None
     assert all(rest.chance < 0.05 and rest.without is None for rest in found.rests)
-    many = "type" if len(found) == 1 else "types"
-    assert str(found).startswith(f"{len(found)} {many} of neurons")
+    assert "rare" not in {sentence.id for sentence in found.sentences()}
 
 
 @pytest.mark.parametrize(("share", "images", "width"), [(0.02, 1, 50), (0.1, 4, 60), (0.3, 6, 30)])
@@ -134,35 +85,6 @@ def test_the_interval_is_that_of_the_share(count, drawn):
     ends = binomtest(count, drawn).proportion_ci(0.95, method="exact")
     expected = ((1 - ends.high) ** 10, (1 - ends.low) ** 10)
     np.testing.assert_allclose(rest.interval, expected, rtol=1e-6, atol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SPURIOUS)
-def test_every_task_with_a_spurious_minimum_warns(name):
-    assert predicted(SPURIOUS[name], 1e-6, steps=20_000).rare is not None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ORDINARY)
-def test_no_ordinary_task_warns(name):
-    data, scale = ORDINARY[name]
-    rate = 0.02 / nr.reln.aligned_patterns(data, key=0).fastest
-    assert predicted(data, scale, steps=5000, rate=rate).rare is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scale", "low", "high"), [(1e-6, 0.9, 1.0), (1e-3, 0.0, 0.2)])
-def test_the_chance_is_that_of_trained_networks(scale, low, high):
-    """Sixteen networks: how many end where the prediction without rare neurons does."""
-    many = nr.train_ensemble(
-        nr.ReLUNetwork((2, 100, 1)), BENT, key=0, seeds=16, scale=scale, learning_rate=0.1,
-        steps=20_000,
-    )  # fmt: skip
-    rest = predicted(BENT, scale, steps=20_000).rests[0]
-    stuck = many.loss[:, -1] / many.loss[:, 0] > rest.level / 2
-    ends = binomtest(int(stuck.sum()), 16).proportion_ci(0.99)
-    assert ends.low <= rest.chance <= ends.high
-    assert low <= rest.chance <= high
 
 
 @pytest.mark.filterwarnings("error")

@@ -27,6 +27,11 @@ from tests.test_errors import says
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2
 
 
+def told(found):
+    """All sentences of a result."""
+    return "\n".join(sentence.text for sentence in found.sentences())
+
+
 @pytest.fixture(scope="module")
 def xor() -> nr.reln.NeuronTypes:
     return nr.reln.types(
@@ -280,7 +285,7 @@ def test_a_switch_in_the_last_interval_is_not_sliding(xor):
     assert switched.states.shape == gates.shape
     assert (switched.states[-2:] == ON).all()
     assert {event.state for event in switched.events} == {ON}
-    assert "with 1 event;" in str(switched)
+    assert "Then follows 1 event;" in told(switched)
     gates[-3] = 0.7
     assert (replace(xor, gates=gates).states[-3:] == SLIDING).all()
 
@@ -325,7 +330,7 @@ def test_types_that_do_the_same_are_told_as_one():
         nr.tasks.extended_xor(0.4), width=128, scale=SCALE, learning_rate=0.1, steps=400, types=4,
         neurons=500,
     )  # fmt: skip
-    text = str(same)
+    text = told(same)
     assert text.count("of the strength at the end") == 1
     assert "do the same." in text  # without events there are no times
     assert len(same.events) == 0
@@ -336,7 +341,7 @@ def test_times_of_several_types_are_those_of_the_strongest(xor):
     gates = np.zeros((len(xor.time), 2, 4))
     gates[20:, 0, 0], gates[40:, 1, 0] = 1.0, 1.0
     pair = {"w": np.tile(xor.w[:, :1], (1, 2, 1)), "a": np.tile(xor.a[:, :1], (1, 2, 1))}
-    text = str(replace(xor, gates=gates, members=np.array([300, 200]), **pair))
+    text = told(replace(xor, gates=gates, members=np.array([300, 200]), **pair))
     assert f"From t = {xor.time[20]:.4g} on (100 %), they switch on" in text
     assert "do the same, each at its own times; those of type 1 are told." in text
 
@@ -353,18 +358,18 @@ def test_what_a_type_does_while_it_hardly_counts_is_left_out(xor):
     two = replace(xor, gates=gates, members=np.array([300, 200]),
                   **{name: np.sqrt(first) * v for name, v in unit.items()})  # fmt: skip
     assert np.allclose(two.shares[:, 0], share)
-    text = str(two)
-    told = text[text.index("Type 1") :].splitlines()
+    text = told(two)
+    lines = text[text.index("Type 1") :].splitlines()
     times = [f"{xor.time[i]:.4g}" for i in (30, 50, 90)]
-    assert told == [
+    assert lines == [
         "Type 1 has 90 % of the strength at the end.",
-        f"  From t = {times[1]} on it has 2 % or more and is on for sample 1.",
-        f"  From t = {times[2]} on (90 %), it switches on for sample 2.",
-        "  1 event is left out: it has less than 2 % of the strength then.",
+        f"From t = {times[1]} on it has 2 % or more and is on for sample 1.",
+        f"From t = {times[2]} on (90 %), it switches on for sample 2.",
+        "1 event is left out: it has less than 2 % of the strength then.",
         "Type 2 has 10 % of the strength at the end. It starts with 99 %, on for no sample.",
-        f"  From t = {times[0]} on (99 %), it switches on for sample 3.",
+        f"From t = {times[0]} on (99 %), it switches on for sample 3.",
     ]
-    assert "with 3 events; in brackets is the share" in text
+    assert "Then follow 3 events; in brackets is the share" in text
 
 
 def test_a_type_that_is_strong_for_a_while_says_so(xor):
@@ -379,7 +384,7 @@ def test_a_type_that_is_strong_for_a_while_says_so(xor):
     two = replace(xor, gates=gates, members=np.array([300, 200]),
                   **{name: first * v for name, v in unit.items()})  # fmt: skip
     peak = f"at most 62 %, at t = {xor.time[45]:.4g}."
-    assert f"Type 2 has 20 % of the strength at the end, {peak} It starts with 20 %" in str(two)
+    assert f"Type 2 has 20 % of the strength at the end, {peak} It starts with 20 %" in told(two)
 
 
 def test_the_strongest_is_told_even_where_all_are_faint():
@@ -402,11 +407,11 @@ def test_the_number_of_types_is_chosen_where_none_is_given(xor):
     options = {"width": 128, "scale": SCALE, "learning_rate": 0.1, "steps": 400, "neurons": 500}
     found = nr.reln.types(xor.data, **options)
     assert len(found) == 1
-    assert "the fewest that stay within 2 % of the wide limit" in str(found)
+    assert "the fewest that stay within 2 % of the wide limit" in told(found)
     assert found.error.outputs <= 0.02
-    assert "It differs from the wide limit by" in str(found)
-    assert "fewest" not in str(xor) and "tells more" not in str(xor)
-    assert "they do not describe every neuron. types=8 tells more." in str(found)
+    assert "It differs from the wide limit by" in told(found)
+    assert "fewest" not in told(xor) and "tells more" not in told(xor)
+    assert "they do not describe every neuron. types=8 tells more." in told(found)
 
 
 def test_samples_are_named_by_their_labels():
@@ -423,7 +428,7 @@ def test_samples_are_named_by_their_labels():
 
 
 def test_the_story_names_types_times_and_contexts(items):
-    text = str(items)
+    text = told(items)
     assert "2 types of neurons in place of 200" in text
     assert "From t = " in text
     assert "context" in text

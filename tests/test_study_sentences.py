@@ -13,7 +13,7 @@ from neuralrace.study import ANSWERS
 from neuralrace.study.answers.gates import gates_and_curves
 from neuralrace.study.answers.matches import Match
 from neuralrace.study.answers.networks import against_prediction, remaining_error
-from neuralrace.study.answers.phases import phase_sentences, trained_times
+from neuralrace.study.answers.phases import phase_sentences
 from neuralrace.study.work import Work
 from tests.test_errors import says
 from tests.test_study import xor
@@ -25,7 +25,16 @@ def phases(times, crossovers=()):
     """What sentences are made of, as `nr.phase_diagram` returns it."""
     table = {name: np.array(values, float) for name, values in times.items()}
     values = np.arange(len(next(iter(table.values()))), dtype=float)
-    return PhaseDiagram("d", values, table, crossovers, "start", "criterion", 0.0, lambda _: NO_ONE)
+    return PhaseDiagram(
+        "d",
+        values,
+        table,
+        crossovers,
+        "start",
+        "criterion",
+        0.0,
+        dict.fromkeys(map(float, values), NO_ONE),
+    )
 
 
 def test_networks_that_never_learn_are_counted_among_the_trained():
@@ -68,14 +77,13 @@ def test_a_relative_criterion_is_that_of_the_task_at_each_value(tmp_path, monkey
         phase_diagram={"key": "task.parameters.size", "values": [0.5, 1.0], "networks": 1},
     )
     work = Work(study.check())
-    found = trained_times(work, [0.5, 1.0])
-    assert found is not None
+    found = work["learning_times"]
     # alone, with the criterion of its own task
     small = study.changed({"task.parameters.size": 0.5, "questions": ["train"]})
     runs = Work(small.changed({"training.seeds": 1}).check()).relu
     level = 0.5 * nr.dataset.zero_loss(small.check().data)
     alone = nr.trajectory.crossing_time(runs.time, runs.loss, level)
-    np.testing.assert_allclose(found[1][0], alone, rtol=1e-9)
+    np.testing.assert_allclose(found[0], alone, rtol=1e-9)
 
 
 def test_the_time_to_half_is_that_of_each_network():
@@ -196,6 +204,6 @@ def test_a_time_that_is_not_known_is_missing_and_one_that_never_comes_is_infinit
     masks = {"turned": {"all": [1, 1], "second": [0, 1]}, "first": {"first": [1, 0]}}
     pairs = {name: nr.pathways(base, each, hidden=20) for name, each in masks.items()}
     work = Work(xor(["contest"]).check())
-    work.__dict__["contest"] = nr.contest(pairs, scale=1e-3, criterion=0.1)
+    work.made["who"] = nr.contest(pairs, scale=1e-3, criterion=0.1)
     numbers = ANSWERS["contest"](work).numbers
     assert np.isnan(numbers["time_turned"]) and numbers["time_first"] == np.inf

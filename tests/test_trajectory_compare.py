@@ -42,7 +42,7 @@ def test_sparse_records_are_no_difference(every):
     fine = nr.Trajectory(time, loss(time, 0.3))
     sparse = nr.Trajectory(time[::every], loss(time[::every], 0.0))
     for found in (nr.compare(sparse, fine), nr.compare(fine, sparse)):
-        gap = np.abs(loss(time[::every], 0.3) - sparse.loss) / found._reference.loss[0]
+        gap = np.abs(loss(time[::every], 0.3) - sparse.loss) / found.reference.loss[0]
         assert found.max == pytest.approx(gap.max(), rel=1e-12)
         assert found.mean == pytest.approx(np.trapezoid(gap, time[::every]) / 30, rel=1e-12)
         assert any("between two records" in note for note in found.notes) == (every == 200)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +32,21 @@ from neuralrace.behaviour.vectors import (
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.plot import COLOURS, style
+from neuralrace.results import Result, Sentence, framed
+from neuralrace.text import numbered, several
 from neuralrace.tolerances import ARRIVED, STATIONARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "point", "learned", "loss", "index", "stable", "neutral", "family", "rate", "residual"
+)  # fmt: skip
+"""The columns of `StationaryPoints.frame`."""
 
 SPREAD = (0.01, 3.0)
 """The sizes between which standard deviations of the random starts are drawn."""
@@ -137,7 +149,7 @@ def stationary_points(
 
 @final
 @dataclass(frozen=True, eq=False)
-class StationaryPoints:
+class StationaryPoints(Result):
     """The stationary points of an agent on a task; see `stationary_points`.
 
     ```python
@@ -152,6 +164,8 @@ class StationaryPoints:
     agent: Agent
     data: Dataset
     points: tuple[StationaryPoint, ...]
+
+    _asked = ("routes",)
 
     @cached_property
     def routes(self) -> tuple[Route, ...]:
@@ -170,6 +184,73 @@ class StationaryPoints:
         with jax.enable_x64(True):
             weights = [point.weights for point in self.points]
             return find_routes(self.agent, self.data, weights, silent, nearest)
+
+    def frame(self) -> pandas.DataFrame:
+        """One row per point, those with few learned nodes first.
+
+        `point`, its place in `points`; `learned`, the hidden nodes that contribute; `loss`;
+        `index`, how many directions lead away; `stable`, whether none does, None where
+        eigenvalues do not decide; `neutral`, directions in which nothing changes to first order;
+        `family`, whether the point can be moved along them; `rate`, the largest real part of an
+        eigenvalue; `residual`, the largest entry of the velocity.
+        """
+        rows = [
+            {
+                "point": k,
+                "learned": point.learned,
+                "loss": point.loss,
+                "index": point.index,
+                "stable": point.is_stable,
+                "neutral": point.neutral,
+                "family": point.is_family,
+                "rate": float(np.real(point.eigenvalues).max()),
+                "residual": point.residual,
+            }
+            for k, point in enumerate(self.points)
+        ]
+        return framed(COLUMNS, rows)
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """How many points were found, where learning can end, and what is not decided."""
+        ends = [point for point in self.points if point.is_stable]
+        open_ = sum(point.is_stable is None for point in self.points)
+        text = f"A search found {numbered(len(self.points), 'stationary point')}"
+        text += f", {len(ends)} of them stable" if self.points else ""
+        said = [Sentence("count", f"{text}; a search can miss some.")]
+        for point in ends:
+            learned = several(point.learned) if point.learned else "no hidden node"
+            text = f"Learning can end at loss {point.loss:.4g}, with {learned} learned."
+            said.append(Sentence("end", text))
+        if open_:
+            text = f"Of {numbered(open_, 'point')} eigenvalues do not decide the stability."
+            said.append(Sentence("undecided", text))
+        return tuple(said)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The loss of every point over the number of directions that lead away.
+
+        Stable points are filled, others open. Arrows are `routes`, where these were asked for.
+        """
+        import matplotlib.pyplot as plt
+
+        with style():
+            ax = plt.subplots()[1] if ax is None else ax
+            at = [(point.index, point.loss) for point in self.points]
+            for point, place in zip(self.points, at, strict=True):
+                face = COLOURS["theory"] if point.is_stable else "white"
+                ax.plot(*place, "o", color=COLOURS["theory"], markerfacecolor=face)
+                name = ", ".join(point.learned) or "nothing learned"
+                ax.annotate(name, place, (5, 4), textcoords="offset points", fontsize="small")
+            for route in self.__dict__.get("routes", ()):
+                if route.target is not None:
+                    ends = {"xy": at[route.target], "xytext": at[route.source]}
+                    arrow = {"arrowstyle": "->", "color": COLOURS["neutral"], "shrinkB": 5}
+                    ax.annotate("", **ends, arrowprops=arrow)
+            most = max((index for index, _ in at), default=0)
+            ax.set(xlabel="directions that lead away", ylabel="loss", xticks=range(most + 1))
+            ax.set(xlim=(most + 0.6, -0.6), title="filled: stable")
+            ax.margins(y=0.15)
+        return ax
 
     def to_networkx(self) -> Any:
         """A `networkx.DiGraph`: nodes are places in `points`, edges the routes between them.

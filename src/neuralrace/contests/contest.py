@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import one_of, switch, weight_scale
-from neuralrace.contests.contest_picture import draw_contest
 from neuralrace.contests.joint import Joint, train_together
-from neuralrace.contests.leads import Lead, leads
 from neuralrace.contests.outcome import (
     PRINTED,
     UNLEARNED,
+    Lead,
     contest_frame,
     contest_sentences,
+    leads,
     nobody,
     place,
 )
+from neuralrace.contests.pictures import draw_contest
 from neuralrace.contests.times import (
     SCALE,
     Candidates,
@@ -28,6 +29,7 @@ from neuralrace.contests.times import (
     Entrant,
     Rule,
     StartsLike,
+    moments,
     tied_first,
     with_bias,
 )
@@ -38,11 +40,12 @@ from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.stretches import LONGEST
 from neuralrace.results import Result, Sentence
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
-    import matplotlib.axes
     import pandas
+    from matplotlib.axes import Axes
 
 MOMENTS = 201
 """The number of moments until the end of each candidate at which all curves are compared."""
@@ -82,6 +85,8 @@ class Contest(Result):
     rule: Rule
     width: int
     key: Key
+
+    _asked = ("_check", "_ends", "curves", "leads")
 
     def check(self) -> Check:
         """Whether a ReLU network would keep each candidate's gates.
@@ -242,13 +247,48 @@ class Contest(Result):
         scale = self.scale if scale is None else weight_scale(scale)
         return train_together(self.candidates, self.entrants, scale, key, times, seeds)
 
-    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    def plot(self, *, ax: Axes | None = None) -> Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it.
 
         After a `check`, the aligned gates are drawn too, as a reference, and gates that a ReLU
-        network would not keep are marked.
+        network would not keep are marked. Nothing is solved, unless the contest said `leads=False`
+        and `curves` were not asked for.
         """
         return draw_contest(self, ax)
+
+    @cached_property
+    def _ends(self) -> list[float]:
+        """How long each candidate is followed, of those for which that is known."""
+        ends = [
+            e.end(self.rule.longest) if e.has_form or np.isinf(e.time) else FOLLOWED * e.time
+            for e in self.entrants.values()
+        ]
+        return [end for end in ends if np.isfinite(end)]
+
+    @cached_property
+    def curves(self) -> dict[str, Trajectory]:
+        """The predicted loss of every candidate, all over the same times.
+
+        They are solved with the contest, unless it said `leads=False`. `Check.curve` is that of the
+        reference.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(1.0)
+        >>> found = nr.contest({"xor": nr.tasks.xor_pathways(data)}, scale=1e-3)
+        >>> run = found.curves["xor"]
+        >>> bool(run.loss[0] > 0.49 > 0.01 > run.loss[-1] > 0)
+        True
+
+        ```
+        """
+        grids = [moments(self.entrants.values())]
+        grids += [np.linspace(0, end, MOMENTS) for end in self._ends]
+        times = np.unique(np.concatenate(grids))
+        return {
+            name: e.race.solve(times=times, start=e.start, rtol=self.rule.rtol)
+            for name, e in self.entrants.items()
+        }
 
     @cached_property
     def leads(self) -> tuple[Lead, ...]:
@@ -268,23 +308,10 @@ class Contest(Result):
 
         ```
         """
-        if len(self.entrants) < 2:
+        if len(self.entrants) < 2 or not self._ends:
             return ()
-        ends = [
-            e.end(self.rule.longest) if e.has_form or np.isinf(e.time) else FOLLOWED * e.time
-            for e in self.entrants.values()
-        ]
-        grids = [np.linspace(0, end, MOMENTS) for end in ends if np.isfinite(end)]
-        if not grids:
-            return ()
-        times = np.unique(np.concatenate(grids))
-        return leads(
-            times,
-            {
-                name: e.race.solve(times=times, start=e.start, rtol=self.rule.rtol).loss
-                for name, e in self.entrants.items()
-            },
-        )
+        time = next(iter(self.curves.values())).time
+        return leads(time, {name: run.loss for name, run in self.curves.items()})
 
     @property
     def followed(self) -> tuple[Lead, ...]:
@@ -398,16 +425,17 @@ def contest(
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
     ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01, check=True)
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    linear is predicted to learn first, at t = 8.667; xor 8.2 % later.
+    linear is predicted to learn first, at t = 8.667; xor 8.2 % later; a ReLU network would keep
+    the gates of linear.
     candidate   time  margin  strength  implementable  kept  verdict  exact  method
     linear     8.667     0 %       0.5  yes            1.00  kept       yes  closed form
     xor        9.374   8.2 %     0.433  yes            1.00  kept       yes  closed form
     aligned    8.215  -5.2 %       0.5  –              1.00  –          yes  solved race
-    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
-    A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.
     For the whole curve, see types of neurons (nr.reln.types).
-    (2 more: sentences())
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
+    At losses between 0.49 and 0.49 xor leads.
+    (1 more: sentences())
     >>> nr.contest(data).winner
     'aligned'
 
@@ -432,7 +460,7 @@ def contest(
     else:
         held = contest_by(rule, candidates, width, key)
     if leads:
-        _ = held.leads
+        _ = held.curves, held.leads
     if check:
         held.check()
     return held

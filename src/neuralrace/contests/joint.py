@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import random_key
-from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.pictures import candidate_colours
 from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import flow

@@ -1,17 +1,21 @@
-"""A contest as a table and in words: who is first, and what a ReLU network would do."""
+"""A contest as a table and in words: who is first, who leads at which loss, what is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.contests.leads import Lead
-from neuralrace.contests.verdicts import ALIGNED
+from neuralrace.checks import by_name, real_array
+from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.dataset import zero_loss
-from neuralrace.results import KEPT, SHARE, TIME, Sentence, framed
+from neuralrace.errors import NeuralRaceError
+from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
+from neuralrace.tolerances import EQUAL, FALLEN
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import pandas
@@ -50,6 +54,15 @@ PRINTED = (
 )
 """Those that are printed."""
 
+BECOMES = {
+    Kept.KEPT: "would keep the gates of {}",
+    Kept.OUTRUN: "would keep the gates of {}, but is faster with others",
+    Kept.NOT_REACHED: "would keep the gates of {}, but cannot align to them in time",
+    Kept.NOT_KEPT: "would not keep the gates of {}",
+    Kept.UNKNOWN: "may or may not keep the gates of {}",
+}
+"""What a ReLU network does with the gates of the winner."""
+
 ZERO = "½⟨‖y‖²⟩"
 """The loss of a network whose output is zero."""
 
@@ -58,6 +71,83 @@ KNOWN = " of those whose time is known"
 
 UNLEARNED = 0.01
 """A winner that leaves more than this part of the initial loss is said to leave it."""
+
+
+@final
+@dataclass(frozen=True)
+class Lead:
+    """The candidate `name` is the first to reach every loss between `low` and `high`.
+
+    ```python
+    >>> from neuralrace.contests import Lead, leads
+    >>> leads([0, 1, 2], {"fast": [1.0, 0.5, 0.0], "slow": [1.0, 0.9, 0.8]})
+    (Lead(name='fast', low=0.01, high=0.99),)
+
+    ```
+    """
+
+    name: str
+    low: float
+    high: float
+
+
+def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]:
+    """Who is first to reach a loss, for every loss, from the largest to the least.
+
+    The winner of a contest is the first to reach one loss, the criterion; at another loss it can be
+    another candidate. Whoever is first to reach a loss is at that moment below all others, so the
+    leaders are the candidates along the lower envelope of the curves.
+
+    **Assumes** losses that do not rise, as those of gradient flow. Between two moments they are
+    taken to be straight lines. The first and the last hundredth of the fall are left out: there all
+    candidates have learned next to nothing, or one of them next to all, and leads mean nothing.
+
+    **Arguments:** `times` is (T,), and the losses of every candidate by name are (T,).
+
+    ```python
+    >>> from neuralrace.contests import leads
+    >>> found = leads([0, 1, 2, 3], {"early": [1, 0.6, 0.5, 0.5], "late": [1, 1, 0.4, 0.0]})
+    >>> [(lead.name, round(lead.low, 2)) for lead in found]
+    [('early', 0.52), ('late', 0.01)]
+
+    ```
+    """
+    moments = real_array("times", times, wanted="shape (T,)", fix="pass those of the losses")
+    named = by_name("losses", losses, "for example leads(times, {'xor': loss})")
+    curves = [
+        real_array(f"losses of {name!r}", loss, wanted="(T,)", fix="one loss per time")
+        for name, loss in named.items()
+    ]
+    if not curves or any(curve.shape != moments.shape for curve in curves):
+        raise NeuralRaceError(
+            "the losses do not fit the times",
+            got=f"times {moments.shape}, losses {[curve.shape for curve in curves]}",
+            wanted="one loss per time for at least one candidate",
+            fix="solve all races at the same times",
+        )
+    names, many = list(named), np.stack(curves)
+    initial, least = float(many[:, 0].max()), float(many.min())
+    high, low = (least + part * (initial - least) for part in (1 - FALLEN, FALLEN))
+    envelope = many.min(axis=0)
+    inside = np.flatnonzero((envelope <= high) & (envelope >= low))
+    if not len(inside) or least == initial:
+        return ()
+    equal = EQUAL * initial  # of equal candidates, the first leads
+    now, found = int((many[:, inside[0]] <= envelope[inside[0]] + equal).argmax()), []
+    for i in inside[1:]:
+        ahead = int((many[:, i] <= envelope[i] + equal).argmax())
+        if many[now, i] - envelope[i] > equal:
+            level = _meeting(many[now, i - 1 : i + 1], many[ahead, i - 1 : i + 1])
+            found.append(Lead(names[now], level, high))
+            high, now = level, ahead
+    return (*found, Lead(names[now], low, high))
+
+
+def _meeting(one: np.ndarray, other: np.ndarray) -> float:
+    """The loss at which two straight lines meet that change their order."""
+    gap = one - other
+    share = np.clip(gap[0] / (gap[0] - gap[1]), 0, 1)
+    return float(one[0] + share * (one[1] - one[0]))
 
 
 def contest_frame(found: Contest) -> pandas.DataFrame:
@@ -89,21 +179,25 @@ def contest_frame(found: Contest) -> pandas.DataFrame:
         }
         for name, entrant in entrants.items()
     ]
-    return framed(COLUMNS, rows, {"time": TIME, "margin": SHARE, "kept": KEPT, "learns": SHARE})
+    return framed(
+        COLUMNS, rows, {"time": TIME, "margin": SHARE, "kept": KEPT_SHARE, "learns": SHARE}
+    )
 
 
 def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentence]:
     """See `Contest.sentences`; `leads` say who is first at other criteria."""
     check = found.checked
     yield Sentence("first", first_sentence(found))
-    if found.entrants:
-        yield Sentence("basis", _basis(found))
     if check is None:
         text = "Not checked: would a ReLU network keep these gates? Ask check()."
         yield Sentence("unchecked", text)
     else:
-        yield from check.sentences(found.winner)
+        short = found.winner in check.kept and not check.detail(str(found.winner))
+        every = check.sentences(found.winner)
+        yield from (said for said in every if said.id != "kept" or not short)
     yield from limit_sentences(found)
+    if found.entrants:
+        yield Sentence("basis", _basis(found))
     for name, entrant in found.entrants.items():
         if entrant.is_unknown:
             text = f"{name}: when it learns is not known: {entrant.unknown}."
@@ -140,7 +234,7 @@ def nobody(unsure: bool) -> str:
 
 
 def first_sentence(found: Contest) -> str:
-    """Who is first, or who share the first place, and how much later the next is.
+    """Who is first, how much later the next is, and what was checked of the winner.
 
     ```python
     >>> import neuralrace as nr
@@ -154,18 +248,21 @@ def first_sentence(found: Contest) -> str:
         said = nobody(found.is_unsure)
         return f"{said[0].upper()}{said[1:]}."
     first, time = found.tied, f"t = {found.times[found.winner]:.4g}"
+    check, then = found.checked, "."
+    if check is not None and found.winner != ALIGNED:
+        then = f"; a ReLU network {BECOMES[check.verdict(found.winner)].format(found.winner)}."
     if len(found.entrants) == 1:  # there is nobody to be before
-        return f"{found.winner} is predicted to reach the criterion at {time}."
+        return f"{found.winner} is predicted to reach the criterion at {time}{then}"
     known = KNOWN * found.is_unsure
     text = f"{found.winner} is predicted to learn first{known}, at {time}"
     if len(first) > 1:
         text = f"{several(first)} are predicted to learn first{known}, at the same time, {time}"
     second = [name for name in in_order(found) if name not in first][:1]
     if not second:
-        return f"{text}."
+        return f"{text}{then}"
     takes = "takes " if 1 < found.margins[second[0]] < np.inf else ""
     takes = "is " if found.entrants[second[0]].is_unknown else takes
-    return f"{text}; {second[0]} {takes}{place(found, second[0])}."
+    return f"{text}; {second[0]} {takes}{place(found, second[0])}{then}"
 
 
 def place(found: Contest, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
-from neuralrace.contests.phase_picture import draw_phases
+from neuralrace.contests.pictures import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
@@ -50,7 +50,7 @@ class PhaseDiagram(Result):
 
     See `phase_diagram`. `times[name]` has the shape of `values`; `winners` has one name per
     value, or `None` where no candidate reaches the criterion; `residual` is the largest coupling
-    that any of the reductions dropped.
+    that any of the reductions dropped; `contests` those that were held, by value.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -71,7 +71,27 @@ class PhaseDiagram(Result):
     start: str
     criterion: str
     residual: float
-    contest_at: Callable[[float], Contest]
+    contests: Mapping[float, Contest]
+    make: Callable[[float], Contest] | None = field(default=None, metadata={"save": False})
+
+    _asked = ("_kept",)
+
+    def contest_at(self, value: float) -> Contest:
+        """The contest at a value of the parameter: one of `contests`, or a new one.
+
+        A diagram that was loaded knows no other values than those of `contests`.
+        """
+        value = real_number("value", value, fix=f"a value of {self.parameter!r}")
+        if value in self.contests:
+            return self.contests[value]
+        if self.make is None:
+            raise NeuralRaceError(
+                "a diagram that was loaded cannot hold new contests",
+                got=f"value = {value:g}",
+                wanted="one of contests",
+                fix="make the diagram again with nr.phase_diagram",
+            )
+        return self.make(value)
 
     def check(self) -> tuple[bool | None, ...]:
         """Whether a ReLU network would keep the winner's gates, at every value.
@@ -112,7 +132,7 @@ class PhaseDiagram(Result):
         """
         found: dict[str, tuple[float, ...]] = {}
         for value in map(float, self.values):
-            for name, entrant in self.contest_at(value).entrants.items():
+            for name, entrant in self.contests[value].entrants.items():
                 if entrant.is_unknown:
                     found[name] = (*found.get(name, ()), value)
         return found
@@ -354,6 +374,7 @@ def phase_diagram(
         rule.describe(),
         f"{criterion:g} of ½⟨‖y‖²⟩" if relative else f"loss {criterion:g}",
         scout.residual,
+        scout.seen,
         scout.contest,
     )
     if check:

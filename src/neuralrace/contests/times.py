@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from numbers import Real
@@ -21,9 +21,12 @@ from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, later, start_from_scale
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.stretches import stretches
-from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, NOISE, PRINTED
+from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
+
+DRAWN = 301
+"""The number of moments of a curve that is drawn."""
 
 POINTS = 256
 """A bracket of a learning time is divided into this many parts, twice."""
@@ -440,6 +443,12 @@ def _expected(race: Race, scale: float, what: str) -> Start:
             "start=0.01 from an aligned number",
         )
     return found
+
+
+def moments(entrants: Iterable[Entrant]) -> np.ndarray:
+    """The moments at which losses are drawn: until all have learned for a while."""
+    reached = [entrant.time for entrant in entrants if np.isfinite(entrant.time)]
+    return np.linspace(0, LONGER * max(reached, default=1.0), DRAWN)
 
 
 def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:

@@ -11,7 +11,14 @@ import numpy as np
 
 from neuralrace.architecture import BIAS
 from neuralrace.checks import random_key
-from neuralrace.contests.times import Candidates, Entrant, Rule, initial_loss, with_bias
+from neuralrace.contests.times import (
+    Candidates,
+    Entrant,
+    Rule,
+    initial_loss,
+    moments,
+    with_bias,
+)
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
@@ -21,6 +28,7 @@ from neuralrace.reln.explained.consistency import kept_share
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import Sentence
 from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
 CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
@@ -76,7 +84,8 @@ class Check:
     `fastest` is s*, the largest growth rate of a small neuron, or NaN if it is not known. `ratio`
     is the time that neurons take to align over the time that the network takes to learn
     (`AlignedPatterns.ratio`), or NaN if the start does not determine it. `unaligned` is the reason
-    why neurons do not align before the loss falls (`AlignedPatterns.too_large`), or None.
+    why neurons do not align before the loss falls (`AlignedPatterns.too_large`), or None. `curve`
+    is the predicted loss of the reference, where no candidate is the reference.
 
     Aligned gates and s* are known for one hidden layer. If any candidate is deeper, there is no
     reference, and each of its layers is checked while the other layers follow their given gates.
@@ -91,6 +100,7 @@ class Check:
     reason: str = ""
     unchecked: Mapping[str, str] = field(default_factory=dict)
     unaligned: str | None = None
+    curve: Trajectory | None = None
 
     def verdict(self, name: str) -> Kept:
         """What a ReLU network would do with a candidate's gates; `describe` has it in words."""
@@ -368,7 +378,13 @@ def check(
                 kept[name], unchecked[name] = np.nan, error.what
             advance(1)
     can = {n: _implementable(e, task, rule.leak) for n, e in entrants.items() if only in (None, n)}
-    return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned)
+    curve = None
+    if reference is not None and ALIGNED not in entrants and only is None:
+        times = moments(every.values())
+        curve = reference.race.solve(times=times, start=reference.start, rtol=rule.rtol)
+    return Check(
+        entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned, curve
+    )
 
 
 def _reference(

@@ -6,19 +6,20 @@ loop, `solve_flow` the one flow. Time is the sum of learning rates in descent an
 that both share one axis with theory.
 """
 
-from neuralrace.dynamics.driver import StepResult as StepResult
-from neuralrace.dynamics.driver import take_steps as take_steps
-from neuralrace.dynamics.driver import unrolled_steps as unrolled_steps
 from neuralrace.dynamics.ensemble import flow_ensemble as flow_ensemble
 from neuralrace.dynamics.ensemble import train_ensemble as train_ensemble
 from neuralrace.dynamics.flow import FlowResult as FlowResult
 from neuralrace.dynamics.flow import flow as flow
 from neuralrace.dynamics.flow import solve_flow as solve_flow
+from neuralrace.dynamics.loop import Members as Members
+from neuralrace.dynamics.loop import StepResult as StepResult
+from neuralrace.dynamics.loop import take_steps as take_steps
+from neuralrace.dynamics.loop import unrolled_steps as unrolled_steps
 from neuralrace.dynamics.methods import Descent as Descent
 from neuralrace.dynamics.methods import Flow as Flow
 from neuralrace.dynamics.methods import Optimized as Optimized
 from neuralrace.dynamics.methods import Stepper as Stepper
-from neuralrace.dynamics.program import Members as Members
+from neuralrace.dynamics.methods import Until as Until
 from neuralrace.dynamics.record import Record as Record
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.systems import Batch as Batch
@@ -26,7 +27,6 @@ from neuralrace.dynamics.systems import NetworkSystem as NetworkSystem
 from neuralrace.dynamics.systems import State as State
 from neuralrace.dynamics.systems import System as System
 from neuralrace.dynamics.train import train as train
-from neuralrace.dynamics.until import Until as Until
 
 __all__ = [
     "Batch",

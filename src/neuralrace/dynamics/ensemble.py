@@ -14,21 +14,19 @@ from numpy.typing import DTypeLike
 
 from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import checked_batch_size
-from neuralrace.dynamics.driver import StepResult, take_steps
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, spread
-from neuralrace.dynamics.methods import Descent, Stepper
-from neuralrace.dynamics.program import Members
+from neuralrace.dynamics.loop import Members, StepResult, take_steps
+from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_until
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import check_no_optimizer, positive_rate, recording_steps
+from neuralrace.dynamics.systems import checked_batch_size
 from neuralrace.dynamics.train import (
     Callback,
     checkpoints_of,
     chosen_method,
     method_settings,
 )
-from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import warn_user, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss

@@ -19,11 +19,10 @@ from jaxtyping import Array, PyTree
 
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.methods import Flow, in_precision
+from neuralrace.dynamics.methods import Flow, Until, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, joined, pose
 from neuralrace.dynamics.systems import State, System
-from neuralrace.dynamics.until import Until, UntilLike, checked_until
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss

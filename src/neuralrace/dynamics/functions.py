@@ -154,7 +154,7 @@ def described(update: object) -> str:
     parts = [p for each in parts for p in (each if isinstance(each, tuple) else (each,))]
     inner = [described(part) for part in parts if isinstance(part, types.FunctionType)]
     if inner:
-        return ", ".join(text for text in inner if text != "identity()")
+        return ", ".join(text for text in inner if text not in ("", "identity()"))
     name = update.__qualname__.partition(".<locals>")[0]
     numbers = {k: v for k, v in sorted(held.items()) if isinstance(v, bool | int | float)}
     return f"{name}({', '.join(f'{key}={value}' for key, value in numbers.items())})"

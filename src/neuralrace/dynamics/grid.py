@@ -14,10 +14,9 @@ import numpy as np
 
 from neuralrace.checks import by_name, entries, random_key, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import Batches
-from neuralrace.dynamics.clock import Clock
+from neuralrace.dynamics.methods import Clock
 from neuralrace.dynamics.setup import Problem, pose
-from neuralrace.dynamics.systems import NetworkSystem, View
+from neuralrace.dynamics.systems import Batches, NetworkSystem, View
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import Network
@@ -83,22 +82,16 @@ class Grid:
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
         key = random_key(key, "an ensemble")
         begin = None if weights is None else _given(net, weights, len(axes["seed"]), scale)
-        first = _keys(key, seeds)[0]
-        for each in scales:
-            if isinstance(each, Mapping):  # init says which edge is missing
-                net.init(first, each, kind, dtype)
+        spelled = [net.checked_scales(each, kind) for each in scales]
         sample = (
-            net.init(first, scales[0], kind, dtype)
+            {edge: jnp.zeros(shape, dtype) for edge, shape in net.shapes.items()}
             if begin is None
             else {edge: stack[0] for edge, stack in begin.items()}
         )
         posed = [pose(net, sample, each, record=record, **options) for each in given]
         datasets = [problem.system.data for problem in posed]
         _check_one_shape(datasets)
-        spelled = [
-            s if isinstance(s, Mapping) else dict.fromkeys(net.arch.edges, s) for s in scales
-        ]
-        by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *spelled)
+        by_edge = jax.tree.map(lambda *values: np.asarray(values), *spelled)
         digests = [problem.settings["data"] for problem in posed]
         return Grid(
             net, posed[0], datasets, scales if _is_list(scale) else scale, by_edge, rates,
@@ -139,9 +132,10 @@ class Grid:
         _, scale, _, seed = members.rows.T
         if self.given is not None:
             return spread({edge: stack[seed] for edge, stack in self.given.items()})
-        keys = _keys(self.key, self.seeds)[seed]
+        fixed = (self.net, self.kind, self.dtype, self.seeds if isinstance(self.seeds, int) else 0)
+        seeds = None if isinstance(self.seeds, int) else np.asarray(self.seeds, np.uint32)
         scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
-        return spread(_init(self.net, self.kind, self.dtype, keys, scales))
+        return spread(_init(fixed, self.key, seeds, seed, scales))
 
     def system(self, members: Chunk) -> NetworkSystem:
         """What some members learn: one dataset for all, or one for each."""
@@ -297,11 +291,11 @@ def _seeds(seeds: Any) -> int | list[int]:
     return found
 
 
-def _keys(key: Any, seeds: int | list[int]) -> Any:
+def _keys(key: Any, seeds: Any) -> Any:
     """The random key of every seed."""
     if isinstance(seeds, int):
         return jax.random.split(key, seeds)
-    return jax.vmap(lambda s: jax.random.fold_in(key, s))(np.asarray(seeds, np.uint32))
+    return jax.vmap(lambda s: jax.random.fold_in(key, s))(jnp.asarray(seeds, np.uint32))
 
 
 def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
@@ -322,9 +316,11 @@ def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
     return stacked
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _init(net: Network, kind: str, dtype: Any, keys: Any, scales: Any) -> Weights:
+@functools.partial(jax.jit, static_argnums=0)
+def _init(fixed: Any, key: Any, seeds: Any, places: Any, scales: Any) -> Weights:
     """The initial weights of every member, as `net.init` makes them for one."""
+    net, kind, dtype, count = fixed
+    keys = _keys(key, count if seeds is None else seeds)[places]
     return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
 
 

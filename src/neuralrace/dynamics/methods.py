@@ -1,21 +1,29 @@
-"""*How* a system is integrated: plain descent, any optax transformation, gradient flow.
+"""*How* a system is integrated: what takes the steps, when they end, what they mean in time.
 
-Each is a small object that is handed to the driver. The first two take steps; the flow is solved
-by an adaptive solver.
+Each method is a small object that is handed to the loop: plain descent and any optax transformation
+take steps; gradient flow is solved by an adaptive solver.
+
+Descent with rates η₁, η₂, … moves along the flow by their sum. With momentum μ each gradient is
+applied again μ, μ², … times as large in later steps, altogether η/(1 − μ): about the flow at that
+time, as long as the gradient changes slowly. Nothing of the kind holds for other optimizers.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from neuralrace.dynamics.functions import ByCode
+from neuralrace.checks import kind_of, real_number
+from neuralrace.dynamics.functions import ByCode, leaves
 from neuralrace.dynamics.systems import Batch, State, System
 from neuralrace.errors import NeuralRaceError
 
@@ -134,3 +142,186 @@ def checked_optimizer(optimizer: GradientTransformation | None) -> GradientTrans
             fix="for example optimizer=optax.adam(1e-3); for plain descent learning_rate=0.1",
         )
     return optimizer
+
+
+# ---- when a run ends ----------------------------------------------------------------------------
+
+
+Stop: TypeAlias = Callable[[System, State], Bool[Array, ""] | bool]
+"""A function of system and state that is true where a run should end."""
+
+
+@final
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Until:
+    """When a run ends early: where one of these is reached.
+
+    **Arguments:** `loss`, at most this; `stationary`, of gradient flow: ‖dW/dt‖ is at most this
+    times ‖W‖; `function`, of system and state, is true. A pytree whose leaves are the two numbers:
+    others need no other program.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> rest = nr.dynamics.Until(stationary=1e-4)
+    >>> run = nr.flow(net, net.init(0, scale=0.1), data, times=[0, 1e3], until=rest)
+    >>> run.settings["stopped"], bool(run.time[-1] < 100)
+    ('stationary', True)
+
+    ```
+    """
+
+    loss: float | Array | None = None
+    stationary: float | Array | None = None
+    function: Stop | None = field(default=None, metadata={"static": True})
+
+    @property
+    def never(self) -> bool:
+        """Whether only the last step ends the run."""
+        return self.loss is None and self.function is None
+
+    def reached(
+        self, system: System, state: State, loss: Float[Array, "*members"], axes: PyTree = None
+    ) -> Bool[Array, ""]:
+        """Whether the run may end. An ensemble ends when all of its members may.
+
+        A member that has diverged does not hold up the others. `axes` says what of the system an
+        ensemble batches, as in `jax.vmap`.
+        """
+        ended = jnp.zeros((), bool)
+        if self.loss is not None:
+            ended |= jnp.all((loss <= self.loss) | ~jnp.isfinite(loss))
+        if self.function is not None:
+            told = self.function
+            told = jax.vmap(told, in_axes=(axes, 0)) if jnp.ndim(loss) else told
+            ended |= jnp.all(told(system, state))
+        return ended
+
+
+UntilLike: TypeAlias = float | Callable[[dict[str, Array]], Array | bool] | Until
+"""What `until` may be: a loss, a function of the weights that is True at the end, or an `Until`."""
+
+
+@dataclass(frozen=True)
+class _OfWeights:
+    """A user's function of the weights as one of system and state."""
+
+    function: ByCode[Callable[[dict[str, Array]], object]]
+
+    def __call__(self, system: System, state: State) -> Bool[Array, ""] | bool:
+        try:
+            found = self.function(system.shown(state))
+        except NeuralRaceError:
+            raise
+        except Exception as error:
+            message = str(error).partition("\n")[0]
+            raise _no_condition(f"{type(error).__name__}: {message}") from error
+        truth = kind_of(found) == "b" and getattr(found, "shape", None) == ()
+        if not (truth or isinstance(found, bool)):
+            raise _no_condition(_told(found))
+        return found
+
+
+def _told(found: PyTree) -> str:
+    """What a function returned, in a few words."""
+    if hasattr(found, "dtype"):
+        return f"a function that returns shape {found.shape} of {found.dtype}"
+    return f"a function that returns a {type(found).__name__}"
+
+
+def _no_condition(got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        "until must return one truth value",
+        got=got,
+        wanted="a function of the weights, made of jax.numpy, that returns True or False",
+        fix="for example until=lambda w: jnp.max(w['W1']) > 1, or a loss: until=0.01",
+    )
+
+
+def checked_until(until: UntilLike | None, *, flow: bool = False) -> Until:
+    """When a run ends early, or an error; only a `flow` can end where the weights are at rest."""
+    if callable(until):
+        return Until(function=_OfWeights(ByCode(until)))
+    ends = until if isinstance(until, Until) else Until(loss=until)
+    numbers = {"until": ends.loss, "until.stationary": ends.stationary}
+    for name, value in numbers.items():
+        if value is not None:
+            real_number(name, value, wanted=WANTED, fix="for example until=0.01")
+    if ends.stationary is not None and not flow:
+        raise NeuralRaceError(
+            "until.stationary is for gradient flow",
+            got=f"{ends.stationary:g} in a run that takes steps",
+            wanted=WANTED,
+            fix="nr.flow(…, until=Until(stationary=1e-6)), or until=a function of the weights",
+        )
+    return ends
+
+
+WANTED = "a loss, a function of the weights that is true at the end, or a dynamics.Until"
+"""What `until` may be."""
+
+
+# ---- what steps mean in time --------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """How steps are turned into time.
+
+    `rates` holds the rate of every step, a single one that all steps share, or None where time
+    counts steps.
+    """
+
+    rates: Float[np.ndarray, " steps"] | float | None = None
+    momentum: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """What time is: "flow", "approximate flow" (momentum) or "steps"."""
+        return "steps" if self.rates is None else "approximate flow" if self.momentum else "flow"
+
+    @property
+    def rate(self) -> float | None:
+        """The learning rate, where it is the same at every step."""
+        return self.rates if isinstance(self.rates, float) else None
+
+    @property
+    def name(self) -> str:
+        """What takes the steps, for a trajectory's settings."""
+        return {"flow": "descent", "approximate flow": "momentum", "steps": "other"}[self.kind]
+
+    def time(self, stops: Int[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
+        """The time at some steps: the sum of the rates until then, over 1 − momentum."""
+        if self.rates is None:
+            return stops.astype(float)
+        if isinstance(self.rates, float):
+            return self.rates / (1 - self.momentum) * stops
+        return np.concatenate([[0.0], np.cumsum(self.rates)])[stops] / (1 - self.momentum)
+
+
+def clock_of(optimizer: GradientTransformation, steps: int) -> Clock:
+    """The clock of an optimizer: that of descent where it is an `optax.sgd`, otherwise steps.
+
+    It is one if `optax.sgd`, given a rate or schedule, and a momentum, that the optimizer closes
+    over, makes an equal optimizer.
+    """
+    import optax
+
+    held = leaves((optimizer.init, optimizer.update))
+    numbers = sorted({abs(v) for v in held if isinstance(v, int | float | np.number)})
+    momenta = [None, *(number for number in numbers if number < 1)]
+    rates = [*numbers, *(value for value in held if callable(value))]
+    for rate, momentum, nesterov in itertools.product(rates, momenta, (False, True)):
+        if ByCode(optax.sgd(rate, momentum, nesterov)) == ByCode(optimizer):
+            each = _scheduled(rate, steps) if callable(rate) else float(rate)
+            return Clock(each, float(momentum or 0.0))
+    return Clock()
+
+
+def _scheduled(schedule: object, steps: int) -> Float[np.ndarray, " steps"]:
+    """The rate of every step."""
+    with jax.enable_x64(True):
+        return np.asarray(jax.jit(lambda n: jax.lax.map(schedule, n))(jnp.arange(steps)), float)

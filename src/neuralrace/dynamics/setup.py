@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -24,6 +23,7 @@ from neuralrace.compression import (
 )
 from neuralrace.dataset import Dataset, check_data, matched
 from neuralrace.dynamics.functions import ByCode
+from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
@@ -218,13 +218,6 @@ def _is_mapped(array: object) -> bool:
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
     return isinstance(array, np.memmap)
-
-
-def device_memory() -> int:
-    """The bytes of memory of the device that simulations run on."""
-    stats = jax.devices()[0].memory_stats() or {}
-    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return stats.get("bytes_limit", here)
 
 
 def _evaluations(

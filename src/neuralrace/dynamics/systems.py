@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.record import Recorder
-from neuralrace.errors import NeuralRaceError
-from neuralrace.gdln import Network
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.gdln import Network, loss_and_change
 from neuralrace.losses import SampleLoss, squared
 
 State: TypeAlias = PyTree
@@ -68,8 +68,7 @@ class System(eqx.Module):
                 wanted="a system that overrides loss_and_step(state, rate, batch)",
                 fix="take all samples in every step",
             )
-        loss, slope = jax.value_and_grad(self.loss)(state)
-        return loss, jax.tree.map(lambda leaf: jnp.asarray(-rate, leaf.dtype) * leaf, slope)
+        return loss_and_change(self.loss, state, rate)
 
     def velocity(self, state: State) -> State:
         """−∂L/∂state: the direction of gradient flow."""
@@ -162,3 +161,47 @@ def chosen(data: Dataset, batch: Batch) -> Dataset:
     total = jnp.sum(weight)
     weight = weight / jnp.where(total > 0, total, 1.0)
     return eqx.tree_at(lambda d: d.sample_weight, rows, weight, is_leaf=lambda v: v is None)
+
+
+@final
+class Batches(eqx.Module):
+    """Batches of `size` out of `samples`; the last of an epoch has the rest.
+
+    Epoch e sees the samples in the order `jax.random.permutation(fold_in(key, e), samples)`: any
+    step can be taken up again from its number alone.
+    """
+
+    key: Array
+    size: int = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+
+    @property
+    def per_epoch(self) -> int:
+        """How many steps an epoch has."""
+        return -(-self.samples // self.size)
+
+    def order(self, step: int | Array) -> Int[Array, " padded"]:
+        """The samples of the epoch that a step belongs to, filled up to whole batches."""
+        key = jax.random.fold_in(self.key, step // self.per_epoch)
+        order = jax.random.permutation(key, self.samples)
+        return jnp.pad(order, (0, self.per_epoch * self.size - self.samples))
+
+    def batch(self, order: Int[Array, " padded"], step: int | Array, dtype: np.dtype) -> Batch:
+        """The batch of a step, given the order of its epoch."""
+        first = (step % self.per_epoch) * self.size
+        index = jax.lax.dynamic_slice(order, (first,), (self.size,))
+        present = (first + jnp.arange(self.size)) < self.samples
+        return Batch(index, present.astype(dtype))
+
+
+def checked_batch_size(batch_size: int, samples: int) -> int:
+    """A batch size that fits the data, or an error."""
+    size = whole_number("batch_size", batch_size, fix="leave it out to use all samples each step")
+    if size > samples:
+        raise NeuralRaceError(
+            "batch_size is larger than the dataset",
+            got=f"batch_size={size} for {samples} samples",
+            wanted=f"a whole number from 1 to {samples}",
+            fix="leave it out to use all samples in every step",
+        )
+    return size

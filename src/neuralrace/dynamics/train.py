@@ -11,12 +11,20 @@ import numpy as np
 
 from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import Batches, checked_batch_size
 from neuralrace.dynamics.checkpoint import Checkpoints
-from neuralrace.dynamics.clock import Clock, clock_of
-from neuralrace.dynamics.driver import StepResult, take_steps
 from neuralrace.dynamics.functions import described
-from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
+from neuralrace.dynamics.loop import StepResult, take_steps
+from neuralrace.dynamics.methods import (
+    Clock,
+    Descent,
+    Optimized,
+    Stepper,
+    UntilLike,
+    checked_optimizer,
+    checked_until,
+    clock_of,
+    in_precision,
+)
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
     Problem,
@@ -25,7 +33,7 @@ from neuralrace.dynamics.setup import (
     positive_rate,
     recording_steps,
 )
-from neuralrace.dynamics.until import UntilLike, checked_until
+from neuralrace.dynamics.systems import Batches, checked_batch_size
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.checks import one_of, switch
-from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.pictures import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
-from neuralrace.results import SHARE, TIME, Result, Sentence, framed
+from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import percent, several
 from neuralrace.trajectory import Trajectory, half_time
 
@@ -394,7 +394,7 @@ class Explanation(Result):
             values = ("another seed", "seed", loss, 1.0, outputs, 1.0, *[np.nan] * 6, True)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
         units = dict.fromkeys(("loss", "outputs", "left", "differ"), SHARE)
-        return framed(COLUMNS, rows, units | {"half_time": TIME, "kept": "kept"})
+        return framed(COLUMNS, rows, units | {"half_time": TIME, "kept": KEPT_SHARE})
 
     def _printed(self) -> pandas.DataFrame:
         columns = ["loss", "loss_per_seed", "outputs", "outputs_per_seed", "kept", "variables"]

@@ -90,7 +90,7 @@ def _in_chunks(work: Work, rate: float, tell: Tell) -> Trajectory:
     """
     problem = work.problem
     net, data, network = problem.relu, work.narrow(problem.data), problem.settings.network
-    training, starts = problem.settings.training, work.start_keys(work.keys[0])
+    training, starts = problem.settings.training, work.start_keys(0)
     first = [net.init(key, network.scale, network.kind, dtype=work.dtype) for key in starts]
     weights = {name: np.stack([np.asarray(w[name]) for w in first]) for name in first[0]}
     parts: list[Trajectory] = []

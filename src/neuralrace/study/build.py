@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+import neuralrace
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, pathways
+from neuralrace.dataset import Dataset
 from neuralrace.relu import ReLUNetwork
 from neuralrace.study import expressions
+from neuralrace.study.copies import copies_of
 from neuralrace.study.document import Document
 from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.places import Place, StudyError, collected, raise_all, together
+from neuralrace.study.steps import Call, Given, Item, Name, code, value
 from neuralrace.study.targets import GATINGS, TASKS, builtin, called, own
 
 if TYPE_CHECKING:
@@ -37,7 +40,8 @@ UNGATED = "graph"
 class Problem:
     """A task with its network and gatings, ready for questions.
 
-    `candidates` are `{gating: (arch, data)}`; `evaluated` are the other tasks by name.
+    `candidates` are `{gating: (arch, data)}`; `evaluated` are the other tasks by name. `calls` are
+    the steps that make them, by their keys in the study.
 
     ```python
     >>> import neuralrace as nr
@@ -56,6 +60,7 @@ class Problem:
     relu: ReLUNetwork
     candidates: Mapping[str, tuple[Architecture, Dataset]]
     evaluated: Mapping[str, Dataset]
+    calls: Mapping[str, Any]
 
     @property
     def place(self) -> Place:
@@ -84,46 +89,68 @@ class Problem:
 def build(settings: Settings, document: Document) -> Problem:
     """Everything that a study names, or an error with every key at fault."""
     place, folder = document.place, document.folder
+    files = copies_of(settings, folder)
     errors: list[StudyError] = []
     evaluated: dict[str, Dataset] = {}
+    calls: dict[str, Any] = {}
     for name, task in settings.training.evaluate.items():
+        key = f"training.evaluate.{name}"
         with collected(errors):
-            where = place / "training" / "evaluate" / name
-            evaluated[name] = task_of(task, folder, where)
+            calls[key] = task_call(task, folder, files)
+            evaluated[name] = task_of(task, calls[key], folder, Place(place.file, key))
     try:
-        data = task_of(settings.task, folder, place / "task")
+        calls["task"] = task_call(settings.task, folder, files)
+        data = task_of(settings.task, calls["task"], folder, place / "task")
         with (place / "network").blamed():
             arch = graph_of(settings, data)
             relu = ReLUNetwork(arch, leak=settings.network.leak, bias=settings.network.bias)
     except StudyError as error:  # gatings need both
         raise together([*errors, error]) from error
     candidates: dict[str, tuple[Architecture, Dataset]] = {}
-    for name in settings.gatings:
+    for name, gating in settings.gatings.items():
+        key = f"gatings.{name}"
         with collected(errors):
-            where = place / "gatings" / name
-            candidates[name] = gating_of(name, settings, data, arch, folder, where)
+            where = Place(place.file, key)
+            call = gating_call(gating, settings, data, folder, files, where)
+            candidates[name] = gating_of(gating, call, data, arch, folder, where)
+            calls[key] = call
     raise_all(errors)
-    return Problem(settings, document, data, relu, candidates, evaluated)
+    return Problem(settings, document, data, relu, candidates, evaluated, calls)
 
 
 # ---- the task -----------------------------------------------------------------------------------
 
 
-def task_of(task: Task, folder: Path, place: Place) -> Dataset:
+def task_call(task: Task, folder: Path, files: Mapping[Path, str]) -> Any:
+    """The step that makes a task."""
+    if task.python is not None:
+        return Call(task.python.replace(":", "."), **task.parameters)
+    if task.builtin is not None:
+        made = Call(f"nr.tasks.{task.builtin}", **task.parameters)
+        return Item(made, 0) if task.builtin == "routing" else made  # the trained routes
+    if task.file is None:
+        return None
+    columns = lambda end, node: {name or node: list(names) for name, names in end.items()}
+    options: dict[str, Any] = {"x": columns(task.x, "x"), "y": columns(task.y, "y")}
+    options |= {"labels": list(task.labels)}
+    options |= {} if task.weight is None else {"weight": task.weight}
+    options |= {"standardise": True} if task.standardise else {}
+    options |= {"scale": dict(task.scale)} if task.scale else {}
+    return Call("nr.study.read_task", copied(task.file, folder, files), **options)
+
+
+def copied(file: str, folder: Path, files: Mapping[Path, str]) -> Given:
+    """The path of a file here, and in code that of its copy."""
+    return Given(folder / file, f"HERE / {files[folder / file]!r}")
+
+
+def task_of(task: Task, call: Any, folder: Path, place: Place) -> Dataset:
     """The dataset that a task names, without gates."""
     if task.file is not None:
         with (place / "file").blamed():
             read_table(folder / task.file)
         with place.blamed():
-            return read_task(
-                folder / task.file,
-                task.x,
-                task.y,
-                task.labels,
-                task.weight,
-                task.standardise,
-                task.scale,
-            )
+            return read_task(*value(list(call.arguments), _none), **value(call.options, _none))
     if task.builtin is not None:
         function = builtin(task.builtin, TASKS, "task", place / "builtin")
     else:
@@ -141,13 +168,28 @@ def task_of(task: Task, folder: Path, place: Place) -> Dataset:
     return made.gated({})
 
 
-def names_of(task: Task, folder: Path, data: Dataset) -> dict[str, np.ndarray]:
+def _none(name: str) -> Any:
+    """What names stand for where there are none."""
+    raise KeyError(name)
+
+
+def names_of(task: Task, folder: Path, data: Dataset) -> dict[str, Given]:
     """What masks may name: labels, columns of the task's file, nodes; else `sample`, its number."""
     columns = {} if task.file is None else read_table(folder / task.file)
-    labels = {name: np.asarray(value) for name, value in data.labels.items()}
-    nodes = {name: np.asarray(value) for name, value in {**data.x, **data.y}.items()}
-    number = {SAMPLE: np.arange(1, data.n_samples + 1)}
-    return {**number, **nodes, **{n: c for n, c in columns.items() if c.ndim == 1}, **labels}
+    ends = {"x": data.x, "y": data.y}
+    return {
+        SAMPLE: Given(np.arange(1, data.n_samples + 1), "np.arange(1, data.n_samples + 1)"),
+        **{
+            name: Given(np.asarray(node), f"data.{end}[{name!r}]")
+            for end, nodes in ends.items()
+            for name, node in nodes.items()
+        },
+        **{n: Given(c, f"table[{n!r}]") for n, c in columns.items() if c.ndim == 1},
+        **{
+            name: Given(np.asarray(label), f"np.asarray(data.labels[{name!r}])")
+            for name, label in data.labels.items()
+        },
+    }
 
 
 # ---- the network --------------------------------------------------------------------------------
@@ -203,28 +245,50 @@ def chain_parts(
 # ---- the gatings --------------------------------------------------------------------------------
 
 
-def gating_of(
-    name: str, settings: Settings, data: Dataset, arch: Architecture, folder: Path, place: Place
-) -> tuple[Architecture, Dataset]:
-    """The gated network of a gating, and the task with its gates."""
-    gating = settings.gatings[name]
-    if gating.builtin is not None or gating.python is not None:
-        return _called_gating(gating, data, folder, place)
+def gating_call(
+    gating: Gating,
+    settings: Settings,
+    data: Dataset,
+    folder: Path,
+    files: Mapping[Path, str],
+    place: Place,
+) -> Any:
+    """The step that makes the gated network of a gating, and the task with its gates."""
+    if gating.builtin is not None:
+        return Call(f"nr.tasks.{gating.builtin}", Name("data"), **gating.parameters)
+    if gating.python is not None:
+        return Call(gating.python.replace(":", "."), Name("data"), **gating.parameters)
     if gating.gates is not None:
         gates = _evaluated(gating.gates, settings, data, folder, place / "gates")
-        with (place / "gates").blamed():
-            made = data.gated({n: m for n, m in gates.items() if m is not None})
-            _check_gates(arch, made, place / "gates")
-        return arch, made
-    masks = masks_of(gating, settings, data, folder, place)
-    with place.blamed():
-        widths = pathway_widths(gating, settings, masks)
-        return pathways(data, masks, widths, **ends_of(gating))
+        there = {name: mask for name, mask in gates.items() if mask.value is not None}
+        return Name("graph"), Call("data.gated", there)
+    masks = masks_of(gating, settings, data, folder, files, place)
+    widths = pathway_widths(gating, settings, masks.value)
+    return Call("nr.pathways", Name("data"), masks, hidden=widths, **ends_of(gating))
+
+
+def gating_of(
+    gating: Gating, call: Any, data: Dataset, arch: Architecture, folder: Path, place: Place
+) -> tuple[Architecture, Dataset]:
+    """The gated network of a gating, and the task with its gates."""
+    if gating.builtin is not None or gating.python is not None:
+        return _called_gating(gating, data, folder, place)
+    made = {"data": data, "graph": arch, "nr": neuralrace}.__getitem__
+    with (place / "gates" if gating.gates is not None else place).blamed():
+        arch, data = value(call, made)
+    if gating.gates is not None:
+        _check_gates(arch, data, place / "gates")
+    return arch, data
 
 
 def masks_of(
-    gating: Gating, settings: Settings, data: Dataset, folder: Path, place: Place
-) -> dict[str, Any]:
+    gating: Gating,
+    settings: Settings,
+    data: Dataset,
+    folder: Path,
+    files: Mapping[Path, str],
+    place: Place,
+) -> Given:
     """For each pathway where it is on: a mask, or None for always."""
     if gating.masks is not None:
         if not gating.masks:
@@ -234,14 +298,16 @@ def masks_of(
                 wanted="one expression per pathway",
                 fix='for example masks = { one = "context == 1" }',
             )
-        return _evaluated(gating.masks, settings, data, folder, place / "masks")
+        masks = _evaluated(gating.masks, settings, data, folder, place / "masks")
+        return Given(value(masks, _none), code(masks))
     if gating.each is not None:
         return _each(gating.each, data, place / "each")
     with (place / "file").blamed():
         masks = read_masks(folder / str(gating.file))
     for name, mask in masks.items():
         _check_mask(mask, data, place / "file", name)
-    return masks
+    path = copied(str(gating.file), folder, files)
+    return Given(masks, code(Call("nr.study.read_masks", path)))
 
 
 def pathway_widths(
@@ -249,7 +315,7 @@ def pathway_widths(
 ) -> int | dict[str, int]:
     """Neurons of each pathway; by default those of the hidden layers, divided equally."""
     if gating.hidden is not None:
-        return gating.hidden if isinstance(gating.hidden, int) else dict(gating.hidden)
+        return gating.hidden
     return max(1, neurons(settings) // max(1, len(masks)))
 
 
@@ -282,28 +348,40 @@ def _called_gating(
 
 def _evaluated(
     masks: Mapping[str, Any], settings: Settings, data: Dataset, folder: Path, place: Place
-) -> dict[str, Any]:
+) -> dict[str, Given]:
     names = names_of(settings.task, folder, data)
-    found: dict[str, Any] = {}
+    arrays = {name: each.value for name, each in names.items()}
+    found: dict[str, Given] = {}
     errors: list[StudyError] = []
     for name, text in masks.items():
         with collected(errors), (place / name).blamed():
             tree = expressions.parse(text)
-            found[name] = None if tree is None else expressions.evaluate(tree, names)
-            if found[name] is not None:
-                _check_mask(found[name], data, place / name, name)
+            found[name] = Given(None, "None")
+            if tree is not None:
+                mask = expressions.evaluate(tree, arrays)
+                _check_mask(mask, data, place / name, name)
+                found[name] = Given(mask, expressions.code(tree, lambda n: _spelled(n, names)))
     raise_all(errors)
     return found
 
 
-def _each(label: str, data: Dataset, place: Place) -> dict[str, np.ndarray]:
+def _spelled(name: expressions.Name, names: Mapping[str, Given]) -> str:
+    """The code of a label, a column or a node."""
+    array = names[name.name]
+    return array.code if array.value.ndim == 1 else f"{array.code}[:, {name.column or 0}]"
+
+
+def _each(label: str, data: Dataset, place: Place) -> Given:
     if label == SAMPLE and label not in data.labels:
-        return data.one_per_sample()
+        return Given(data.one_per_sample(), "data.one_per_sample()")
     if label not in data.labels:
         raise place.unknown("label", label, [*data.labels, SAMPLE])
-    values = np.asarray(data.labels[label])
-    names = pathway_names(label, np.unique(values))
-    return {name: values == value for name, value in names.items()}
+    values, array = np.asarray(data.labels[label]), f"np.asarray(data.labels[{label!r}])"
+    masks = {
+        name: Given(values == each, f"{array} == {each!r}")
+        for name, each in pathway_names(label, np.unique(values)).items()
+    }
+    return Given(value(masks, _none), code(masks))
 
 
 def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
@@ -320,8 +398,8 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
     ```
     """
     found: dict[str, Any] = {}
-    for value in values.tolist():
-        text = f"{value:g}" if isinstance(value, float) else str(value)
+    for each in values.tolist():
+        text = f"{each:g}" if isinstance(each, float) else str(each)
         text = f"_m{text[1:]}" if text[:1] == "-" else text
         text = f"_{text}" if text[:1].isalpha() else text
         first = re.sub(r"[^A-Za-z0-9_]", "_", f"{label}{text}")
@@ -329,7 +407,7 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
         name, number = first, 2
         while name in found:
             name, number = f"{first}_{number}", number + 1
-        found[name] = value
+        found[name] = each
     return found
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuralrace.report import File
-from neuralrace.study.build import Problem
 from neuralrace.study.document import to_toml
 from neuralrace.study.targets import own_file
+
+if TYPE_CHECKING:
+    from neuralrace.study.build import Problem
+    from neuralrace.study.model import Settings
 
 FOLDER = "files"
 """Where copies of tables and masks lie, below the folder of the report."""
@@ -24,7 +27,11 @@ STUDY, SCRIPT = "study.toml", "study.py"
 
 def copies(problem: Problem) -> dict[Path, str]:
     """Every file that the study reads, with the name of its copy."""
-    settings, folder = problem.settings, problem.document.folder
+    return copies_of(problem.settings, problem.document.folder)
+
+
+def copies_of(settings: Settings, folder: Path) -> dict[Path, str]:
+    """Every file that a study with these settings reads, with the name of its copy."""
     tasks = (settings.task, *settings.training.evaluate.values())
     tables = [each.file for each in (*tasks, *settings.gatings.values())]
     found: dict[Path, str] = {}
@@ -33,16 +40,15 @@ def copies(problem: Problem) -> dict[Path, str]:
         while f"{FOLDER}/{name}" in found.values():
             name, number = f"{Path(table).stem}_{number}{Path(table).suffix}", number + 1
         found[folder / table] = f"{FOLDER}/{name}"
-    for module in own_modules(problem):
+    for module in own_modules(settings):
         file = own_file(module, folder)
         if file is not None:
             found[file] = "/".join(module.split(".")) + ".py"
     return found
 
 
-def own_modules(problem: Problem) -> list[str]:
+def own_modules(settings: Settings) -> list[str]:
     """The modules whose functions the study names."""
-    settings = problem.settings
     tasks = (settings.task, *settings.training.evaluate.values())
     targets = [each.python for each in (*tasks, *settings.gatings.values())]
     return list(dict.fromkeys(target.partition(":")[0] for target in targets if target))

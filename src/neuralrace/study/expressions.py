@@ -202,7 +202,8 @@ def _compared(
     """One comparison; text and numbers are never equal, and never meant to be compared."""
     read = lambda node: _constant(node) if (name := _name(node)) is None else _read(name, names)
     among = isinstance(right, ast.List | ast.Tuple | ast.Set)
-    one, others = read(left), [read(each) for each in right.elts] if among else [read(right)]
+    one: Any = read(left)
+    others: list[Any] = [read(each) for each in right.elts] if among else [read(right)]
     is_text = [np.asarray(value).dtype.kind in "US" for value in (one, *others)]
     if len(set(is_text)) > 1:
         raise NeuralRaceError(
@@ -254,8 +255,9 @@ def code(node: ast.expr, spell: Callable[[Name], str] = str) -> str:
     """
 
     def bracketed(part: ast.expr) -> str:
-        among = isinstance(part, ast.Compare) and isinstance(part.ops[-1], ast.In | ast.NotIn)
-        alone = isinstance(part, ast.UnaryOp) or (among and len(part.comparators) == 1)
+        alone = isinstance(part, ast.UnaryOp)
+        if isinstance(part, ast.Compare) and len(part.ops) == 1:
+            alone = isinstance(part.ops[0], ast.In | ast.NotIn)
         return code(part, spell) if alone else f"({code(part, spell)})"
 
     def side(part: ast.expr) -> str:

@@ -15,8 +15,8 @@ from neuralrace.study.checking import need_pydantic, settings_of
 from neuralrace.study.copies import SCRIPT, check_modules, copied_files
 from neuralrace.study.document import Document, read_document, to_toml
 from neuralrace.study.grid import check_grid
-from neuralrace.study.options import training_options
 from neuralrace.study.places import StudyError, collected, raise_all
+from neuralrace.study.plan import training_options
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings

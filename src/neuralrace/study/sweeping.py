@@ -21,11 +21,12 @@ from neuralrace.study.checking import settings_of
 from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
 from neuralrace.study.grid import axes_of
-from neuralrace.study.options import plain, training_options
 from neuralrace.study.outputs import OUTPUTS, TEXTS
+from neuralrace.study.plan import TRAINED, key_of, plain, record_of, training_options
 from neuralrace.study.run import answered
+from neuralrace.study.steps import value
 from neuralrace.study.sweep_page import SEED, sweep_page, sweep_sentences
-from neuralrace.study.work import TRAINED, Work
+from neuralrace.study.work import Work
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
 
@@ -158,8 +159,8 @@ def _group(
         work.problem.relu,
         [work.narrow(data.gated({})) for data in datasets.values()],
         axis=("data", np.arange(len(datasets))),
-        key=work.keys[0],
-        record=work.relu_record(work.problem.data),
+        key=key_of(work.problem, 0).value,
+        record=value(record_of(work.problem, "relu", "samples"), work.__getitem__),
         **together,
     )
     found = {}

@@ -12,6 +12,7 @@ from typing import Any
 
 from neuralrace import tasks
 from neuralrace.study.places import Place
+from neuralrace.study.steps import value
 
 TASKS = (
     "context_decision",
@@ -127,7 +128,7 @@ def called(
             )
     try:
         with here.blamed("try the function by itself, in Python"):
-            return function(*arguments, **parameters)
+            return function(*arguments, **value(dict(parameters), {}.__getitem__))
     except SystemExit as error:
         raise place.error(
             "the function ended the program",

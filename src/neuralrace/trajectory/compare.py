@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import real_number
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
+from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.names import flat
 from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 HALF = 16
 """The digits of a digest of data that tell its samples; the others tell its gates."""
@@ -32,21 +37,21 @@ MOVED = "how far the outputs moved in all"
 
 @final
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """How far one trajectory is from another; see `compare`.
 
     Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
     its initial error √(2 L(0)), or, for other losses than the squared one, of how far its outputs
-    moved (`unit` says which). `start` and `end` are the first and the last time that both cover;
-    `whole` says whether the reference goes no further. `notes` say what to keep in mind: an
-    approximate clock, or different data. `shift`, `mean_after_shift` and `outputs` are computed
-    when they are first asked for.
+    moved (`unit` says which); None where not both are known, on the same samples. `start` and
+    `end` are the first and the last time that both cover; `whole` says whether the reference goes
+    no further. `notes` say what to keep in mind: an approximate clock, or different data. `shift`
+    and `mean_after_shift` are computed when they are first asked for.
 
     ```python
     >>> import neuralrace as nr
     >>> a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
-    >>> str(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])))
-    'max 10.00 %, mean 7.50 % of the initial loss over t = 0 to 2'
+    >>> print(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])))
+    max 10.00 %, mean 7.50 % of the initial loss over t = 0 to 2
 
     ```
     """
@@ -55,11 +60,11 @@ class Comparison:
     max: float
     start: float
     end: float
+    reference: Trajectory = field(repr=False, compare=False)
+    other: Trajectory = field(repr=False, compare=False)
     whole: bool = True
     notes: tuple[str, ...] = ()
-    _reference: Trajectory | None = field(default=None, repr=False, compare=False)
-    _other: Trajectory | None = field(default=None, repr=False, compare=False)
-    _weight: np.ndarray | None = field(default=None, repr=False, compare=False)
+    outputs: float | None = None
 
     @property
     def shift(self) -> float:
@@ -73,33 +78,52 @@ class Comparison:
 
     @cached_property
     def _shifted(self) -> tuple[float, float]:
-        if self._reference is None or self._other is None:
-            return 0.0, self.mean
-        shift, after = _best_shift(self._reference, self._other)
-        return shift, min(self.mean, after / float(self._reference.loss[0]))
-
-    @cached_property
-    def outputs(self) -> float | None:
-        """How far the outputs are apart, or None where not both are known, on the same samples."""
-        if self._reference is None or self._other is None:
-            return None
-        gap = _output_gap(self._reference, self._other, self._weight)
-        size = None if gap is None else output_size(self._reference, self._weight)
-        return gap / size if gap is not None and size else None
+        shift, after = _best_shift(self.reference, self.other)
+        return shift, min(self.mean, after / float(self.reference.loss[0]))
 
     @property
     def unit(self) -> str:
         """What `outputs` is a fraction of, in words."""
-        return ERROR if self._reference is None else output_unit(self._reference)
+        return output_unit(self.reference)
 
-    def __str__(self) -> str:
+    def frame(self) -> pandas.DataFrame:
+        """One row.
+
+        `mean` and `max`, the mean and the largest difference of the losses; `outputs`, that of the
+        outputs, NaN where not known; `start` and `end`, the times that both cover; `whole`, whether
+        the reference goes no further; `shift`, the delay of the other that makes the mean least;
+        `mean_after_shift`, what then remains.
+        """
+        names = ("mean", "max", "outputs", "start", "end", "whole", "shift", "mean_after_shift")
+        row = {name: getattr(self, name) for name in names}
+        row["outputs"] = np.nan if self.outputs is None else self.outputs
+        return framed(names, [row], dict.fromkeys((*names[:3], names[-1]), SHARE))
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The differences, over which time, and what to keep in mind."""
         text = f"max {self.max:.2%}, mean {self.mean:.2%} of the initial loss"
         text += f" over t = {self.start:.4g} to {self.end:.4g}"
         text += "" if self.whole else ", where the other ends"
         if self.outputs is not None:
             text += f"; outputs {self.outputs:.2%}"
             text += " of how far they moved" if self.unit == MOVED else ""
-        return "; ".join([text.replace("%", " %"), *self.notes])
+        return (Sentence("apart", "; ".join([text.replace("%", " %"), *self.notes])),)
+
+    def _printed(self) -> None:
+        """Nothing of the table: the sentence has its numbers."""
+
+    def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
+        """Draw both losses: the reference solid, the other dashed."""
+        from neuralrace.plot import draw_curves
+
+        runs = {"reference": self.reference, "other": self.other}
+        return draw_curves(
+            {name: run.time for name, run in runs.items()},
+            {name: run.loss for name, run in runs.items()},
+            kind={"reference": "simulation", "other": "theory"},
+            log=switch("log", log),
+            ax=ax,
+        )
 
 
 def momentum_error(learning_rate: float, momentum: float, growth_rate: float) -> float:
@@ -207,10 +231,17 @@ def compare(
         end=float(end),
         whole=bool(end >= reference.time[-1] * (1 - ROUNDING)),
         notes=notes,
-        _reference=reference,
-        _other=other,
-        _weight=weight,
+        outputs=_outputs_apart(reference, other, weight),
+        reference=reference,
+        other=other,
     )
+
+
+def _outputs_apart(a: Trajectory, b: Trajectory, weight: np.ndarray | None) -> float | None:
+    """How far the outputs are apart, or None where not both are known, on the same samples."""
+    gap = _output_gap(a, b, weight)
+    size = None if gap is None else output_size(a, weight)
+    return gap / size if gap is not None and size else None
 
 
 def output_unit(run: Trajectory) -> str:

@@ -70,10 +70,10 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
 
     ```
     """
-    if not path.name or path.is_dir():
+    if not path.name or (path.exists() and not path.is_file()):
         raise NeuralRaceError(
-            f"{str(path)!r} is a folder",
-            got="the path of a folder",
+            f"{str(path)!r} is not a file",
+            got="the path of a folder or of a device",
             wanted="the path of a file",
             fix="name the file: folder / 'run.nc'",
         )

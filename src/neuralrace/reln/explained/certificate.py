@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -12,7 +12,8 @@ from jaxtyping import Float
 from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.similarity import SIMILARITY
-from neuralrace.text import percent, table_lines
+from neuralrace.results import SHARE, Result, Sentence, framed
+from neuralrace.text import percent
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import (
     ERROR,
@@ -23,12 +24,16 @@ from neuralrace.trajectory.compare import (
 )
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
+
+COLUMNS = ("quantity", "node", "mean", "max", "seed_mean", "seed_max", "per_seed")
+"""The columns of `Certificate.frame`."""
 
 
 @final
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Result):
     """How far a gated network is from a ReLU network, on every sample at every time; see `certify`.
 
     On T moments and N samples: `outputs` `(T, N)` is
@@ -122,36 +127,57 @@ class Certificate:
         ylabel = "distance of the outputs / " + ("√(2 L(0))" if self.unit == ERROR else "moved")
         return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
 
-    def __str__(self) -> str:
-        head = ["distance from the network", "outputs", "largest", "loss", "largest"]
-        head += [f"similarity of {layer}" for layer in self.similarity]
-        rows = [["gated network", *self._cells(self.similarity)]]
-        if self.floor is not None:
-            rows.append(["another seed", *self.floor._cells(self.similarity)])
-            ratios = (self.times_floor_outputs, self.times_floor)
-            by_outputs, by_loss = ("–" if ratio is None else f"{ratio:.3g}" for ratio in ratios)
-            unknown = ["–"] * len(self.similarity)
-            rows.append(["× seeds", by_outputs, "–", by_loss, "–", *unknown])
-        sample, time = self.worst
-        lines = table_lines(head, rows, right=head[1:])
-        lines.append(f"outputs: of {self.unit}; loss: of the initial loss; means over time")
-        lines.append(f"The outputs are furthest apart on sample {sample} at t = {time:.4g}.")
-        if not self.loss.whole:
-            lines.append(f"Compared only up to t = {self.loss.end:g}.")
-        if not self.similarity:
-            lines.append("The hidden similarity was not compared.")
-        if self.floor is None:
-            lines.append("No other seed was given to compare with.")
-        return "\n".join(lines)
+    def frame(self) -> pandas.DataFrame:
+        """One row per quantity that was compared.
 
-    def _cells(self, layers: Iterable[str]) -> list[str]:
-        """The distances of a row: outputs, loss, and the similarity of these layers."""
-        found = [self.outputs_mean, self.outputs_max, self.loss.mean, self.loss.max]
-        similar = self.similarity_mean
-        return [
-            *map(percent, found),
-            *(percent(similar[layer]) if layer in similar else "–" for layer in layers),
-        ]
+        `quantity`, `"outputs"`, `"loss"` or `"similarity"`; `node`, the hidden node of a
+        similarity; `mean` over time and `max`, the largest at any time, of outputs on any sample;
+        `seed_mean` and `seed_max`, the same for another seed; `per_seed`, the ratio of the means.
+        NaN where not known.
+        """
+        mine, seed = self._rows(), {} if self.floor is None else self.floor._rows()
+        rows = []
+        for what, (mean, largest) in mine.items():
+            other, most = seed.get(what, (np.nan, np.nan))
+            ratio = mean / other if other else np.nan
+            values = (*what, mean, largest, other, most, ratio)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        return framed(COLUMNS, rows, dict.fromkeys(COLUMNS[2:-1], SHARE))
+
+    def _rows(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """The mean and the largest distance of every quantity, by quantity and node."""
+        similar = {
+            ("similarity", layer): (self._mean(gap), float(gap.max()))
+            for layer, gap in self.similarity.items()
+        }
+        return {
+            ("outputs", ""): (self.outputs_mean, self.outputs_max),
+            ("loss", ""): (self.loss.mean, self.loss.max),
+            **similar,
+        }
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """How far the outputs are apart and how far those of another seed; what was compared."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        sample, time = self.worst
+        seed = ", and how far another seed is away is not known"
+        if (ratio := self.times_floor_outputs) is not None:
+            seed = f", {ratio:.3g} times as far as those of another seed"
+        elif self.floor is not None:
+            seed = ", and those of another seed not at all"
+        until = "" if self.loss.whole else f" up to t = {self.loss.end:g}, where one of them ends"
+        yield Sentence(
+            "outputs",
+            f"The outputs of the gated network differ by {percent(self.outputs_mean)} from those "
+            f"of the ReLU network, on average over time{until}{seed}.",
+        )
+        text = f"They are furthest apart, by {percent(self.outputs_max)}, on sample {sample + 1} "
+        yield Sentence("worst", f"{text}at t = {time:.4g}.")
+        yield Sentence("units", f"Outputs: of {self.unit}; loss: of the initial loss.")
+        if not self.similarity:
+            yield Sentence("similarity", "The hidden similarity was not compared.")
 
     def _mean(self, values: np.ndarray) -> float:
         return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))

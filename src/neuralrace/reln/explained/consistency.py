@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, final, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -22,18 +22,21 @@ from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
+from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Consistency:
+class Consistency(Result):
     """How far a ReLU network would keep the gates of a gating; see `consistency`.
 
     `share` is the kept share of the whole gating, `pathways[name]` that of one pathway: `share` is
@@ -47,10 +50,11 @@ class Consistency:
     >>> import neuralrace as nr
     >>> arch, data = nr.tasks.linear_pathways(nr.tasks.extended_xor(1.2))
     >>> print(nr.reln.consistency(arch, data, scale=1e-3))
-    kept share 1.000: its weights produce its gates;
+    The weights of this gating produce its gates: its kept share is 1.00.
+    pathway   kept
+    positive  1.00
+    negative  1.00
     nr.contest says whether a faster gating outruns it.
-      positive  1.000
-      negative  1.000
 
     ```
     """
@@ -75,45 +79,71 @@ class Consistency:
             return abs(self.handover - 1) <= OUTRUN - 1
         return self.share >= KEPT
 
-    def __str__(self) -> str:
-        produce = "produce" if self.is_consistent else "do not produce"
-        lines = [f"kept share {self.share:.3f}: its weights {produce} its gates"]
-        if self.handover is not None:
-            lines[0] = (
-                f"kept share {self.share:.3f}; a ReLU network that takes over has "
-                f"{self.handover:.3f} times the half-time:\nits weights {produce} its gates"
-            )
-        if self.is_consistent:
-            lines[0] += ";\nnr.contest says whether a faster gating outruns it"
-        lines[0] += "."
-        wide = max(map(len, self.pathways), default=0)
-        for name, share in list(self.pathways.items())[:20]:
-            worst = int(np.argmax(self.lost[name]))
-            where = f"  lost mostly on sample {worst + 1}" if share < KEPT else ""
-            lines.append(f"  {name:{wide}}  {share:.3f}{where}")
-        if len(self.pathways) > 20:
-            lines.append(f"  … and {len(self.pathways) - 20} more")
-        return "\n".join(lines)
+    def frame(self) -> pandas.DataFrame:
+        """One row per pathway.
 
-    def plot(self) -> Figure:
-        """The kept share of every pathway over time, and the samples on which gates are lost."""
+        `pathway`; `kept`, its kept share; `worst`, the sample, counted from 0, on which most of the
+        rest is lost, and `lost`, the part that is lost on it: missing where nothing is lost.
+        """
+        rows = []
+        for name, share in self.pathways.items():
+            worst = int(np.argmax(self.lost[name]))
+            lost = float(self.lost[name][worst])
+            worst, lost = (worst, lost) if lost > 0 else (None, np.nan)
+            rows.append({"pathway": name, "kept": share, "worst": worst, "lost": lost})
+        return framed(
+            ("pathway", "kept", "worst", "lost"), rows, {"kept": KEPT_SHARE, "lost": SHARE}
+        )
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Whether the weights of the gating produce its gates, and where they are lost."""
+        produce = "produce" if self.is_consistent else "do not produce"
+        text = f"The weights of this gating {produce} its gates: its kept share is {self.share:.2f}"
+        if self.handover is not None:
+            text += ", and a ReLU network that takes over has "
+            text += f"{self.handover:.3f} times its half-time"
+        elif not self.is_consistent:
+            text += f", below {KEPT:g}"
+        said = [Sentence("kept", f"{text}.")]
+        if self.is_consistent:
+            said.append(Sentence("race", "nr.contest says whether a faster gating outruns it."))
+        least = min(self.pathways, key=lambda name: self.pathways[name], default="")
+        if least and self.pathways[least] < KEPT:
+            worst = int(np.argmax(self.lost[least])) + 1
+            text = f"{least} keeps least, {self.pathways[least]:.2f}, and loses most of the rest"
+            said.append(Sentence("lost", f"{text} on sample {worst}."))
+        return tuple(said)
+
+    @overload
+    def plot(self, *, ax: None = None) -> Figure: ...
+    @overload
+    def plot(self, *, ax: Axes) -> Axes: ...
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """The kept share of every pathway over time, and the samples on which gates are lost.
+
+        With `ax`, the first of these alone.
+        """
         import matplotlib.pyplot as plt
 
         names = list(self.pathways)
         with style():
+            if ax is not None:
+                return self._draw_shares(ax)
             figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), width_ratios=(1, 1.3))
-            draw_curves(
-                self.time, dict(self.over_time), kind="theory", ylabel="kept share", ax=left
-            )
-            left.set(ylim=(0, 1.05), xlim=(self.time[0], self.time[-1]))
-            mark_line(left, f"kept from {KEPT:g}", y=KEPT, before=True)
-            left.set_title("gates kept over time")
+            self._draw_shares(left)
             matrix = np.stack([self.lost[name] for name in names])
             rows = names if len(names) <= 12 else "pathway"
             draw_matrix(matrix, rows=rows, columns="sample", scale="share lost", ax=right)
             right.set_title("share lost on each sample")
             letter_panels(figure)
         return figure
+
+    def _draw_shares(self, ax: Axes) -> Axes:
+        draw_curves(self.time, dict(self.over_time), kind="theory", ylabel="kept share", ax=ax)
+        ax.set(ylim=(0, 1.05), xlim=(self.time[0], self.time[-1]))
+        mark_line(ax, f"kept from {KEPT:g}", y=KEPT, before=True)
+        ax.set_title("gates kept over time")
+        return ax
 
 
 def consistency(

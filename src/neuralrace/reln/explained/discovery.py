@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -34,29 +34,28 @@ from neuralrace.reln.observed.runs import (
     weights_of,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.text import numbered, table_lines
+from neuralrace.text import numbered, several
 from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import largest_fall
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
 
 ELBOW = "elbow"
 """The value of `pathways` that chooses their number."""
 
-COLUMNS = ("pathway", "share", "on for")
-"""The columns of the printed pathways of a layer; the last counts samples."""
-
-WHERE = "where"
-"""One more column for datasets with labels: these samples in words."""
+COLUMNS = ("node", "pathway", "share", "neurons", "on_for", "differ")
+"""The columns of `Discovery.frame`."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Discovery:
+class Discovery(Result):
     """A gated network found in runs of a ReLU network; see `discover`.
 
     `layers[node]` are the `Clusters` of each hidden node. `arch`, `data` and `weights` are the
@@ -227,46 +226,68 @@ class Discovery:
             image.colorbar.set_ticks([0.0, 0.5, 1.0])
         return ax
 
-    def __str__(self) -> str:
-        lines = []
+    def frame(self) -> pandas.DataFrame:
+        """One row per pathway of every hidden node.
+
+        `node`; `pathway`, its node in the gated network; `share`, its part of the activity of the
+        node; `neurons`, how many are its members, in all runs; `on_for`, the number of samples for
+        which it is on; `differ`, the number of samples on which its members differ from it, on
+        average.
+        """
         leak = leak_of(self.runs[0])
+        rows = []
         for node, each in self.layers.items():
-            off = float(each.share @ each.mismatch)
-            empty = len(each) - len(np.unique(each.member))
-            lines.append(
-                f"{numbered(len(each), 'pathway', '1')} in {node}"
-                + (f", {empty} without neurons" if empty else "")
-                + f"; neurons differ from theirs on {off:.1f} of {each.pattern.shape[1]} samples"
-                + (f"; {each.sampling}" if each.sampling else "")
-            )
-            on = opened(each.pattern, leak) > 0.5
-            shares = zip(each.share, on.sum(axis=1), strict=True)
-            rows = [
-                (f"{node}_{k + 1}", f"{100 * s:.0f} %", str(n)) for k, (s, n) in enumerate(shares)
-            ]
-            columns = COLUMNS
-            if self.base.labels:
-                rows = [(*row, _words(o, self.base)) for row, o in zip(rows, on, strict=True)]
-                columns = (*COLUMNS, WHERE)
-            lines += table_lines(columns, rows, right=COLUMNS[1:])
-        if self.withheld is not None:
-            return "\n".join([*lines, f"No gated network was trained to follow: {self.withheld}."])
-        lines.append(
-            f"The gated network follows {numbered(len(self.runs), 'run', '1')} with a "
-            f"mean discrepancy of {100 * self.discrepancy:.2f} % of {self._whole}."
+            on = (opened(each.pattern, leak) > 0.5).sum(axis=1)
+            count = np.bincount(each.member.ravel(), minlength=len(each))
+            for k in range(len(each)):
+                name = f"{node}_{k + 1}" if len(each) > 1 else node
+                values = (node, name, each.share[k], count[k], on[k], each.mismatch[k])
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
+        return framed(COLUMNS, rows, {"share": SHARE})
+
+    def _printed(self) -> pandas.DataFrame:
+        """With the samples in words, where the data has labels."""
+        table = self.frame()
+        if self.base.labels:
+            leak = leak_of(self.runs[0])
+            patterns = [on for each in self.layers.values() for on in opened(each.pattern, leak)]
+            table["where"] = [_words(on > 0.5, self.base) for on in patterns]
+        return table.drop(columns="node")
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """How well fixed gates follow, how well neurons fit them, and how many pathways to take."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        layers = self.layers.items()
+        many = several(
+            [f"{numbered(len(each), 'pathway', '1')} in {node}" for node, each in layers]
         )
+        if self.withheld is not None:
+            text = f"{many}; no gated network was trained to follow: {self.withheld}."
+            yield Sentence("withheld", text)
+        else:
+            text = f"A gated network with {many} follows {numbered(len(self.runs), 'run', '1')} "
+            text += f"with a mean discrepancy of {100 * self.discrepancy:.2f} % of {self._whole}"
+            elbow = ", but no number of pathways stands out" * (self.has_elbow is False)
+            yield Sentence("follows", f"{text}{elbow}.")
+            fall = max(largest_fall(r.loss) * float(r.loss[0]) / self._unit(r) for r in self.runs)
+            if fall > COARSE:
+                text = f"The loss falls by {100 * fall:.0f} % between two records, and differences "
+                yield Sentence("coarse", f"{text}there are not seen: record more often.")
+        for node, each in layers:
+            off, empty = float(each.share @ each.mismatch), len(each) - len(np.unique(each.member))
+            text = f"Neurons of {node} differ from their pathway on {off:.1f} of "
+            text += f"{each.pattern.shape[1]} samples, on average"
+            text += f"; {numbered(empty, 'pathway', '1')} without neurons" * bool(empty)
+            text += f"; {each.sampling}" if each.sampling else ""
+            yield Sentence("differ", f"{text}.")
         if self.curve:
             tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
-            lines.append(f"By number of pathways: {tried}.")
+            yield Sentence("curve", f"By number of pathways: {tried}.")
         if self.has_elbow is False:
-            lines.append(f"No elbow: {no_elbow(self.curve, self._whole)}.")
-        fall = max(largest_fall(r.loss) * float(r.loss[0]) / self._unit(r) for r in self.runs)
-        if fall > COARSE:
-            lines.append(
-                f"The loss falls by {100 * fall:.0f} % between two records, and differences there "
-                "are not seen: record more often."
-            )
-        return "\n".join(lines)
+            text = f"No elbow: {no_elbow(self.curve, self._whole)}."
+            yield Sentence("no elbow", text)
 
 
 def discover(

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from neuralrace.explanation import Explanation
-from neuralrace.explanation import explain as explained
 from neuralrace.plot import style
 from neuralrace.reln import Certificate, Discovery
-from neuralrace.reln import certify as certified
-from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, table_of
 from neuralrace.study.answers.matches import (
@@ -22,8 +19,8 @@ from neuralrace.study.answers.matches import (
     matched_gatings,
     nearest_sentences,
 )
-from neuralrace.study.options import explain_options, types_options
-from neuralrace.study.work import TRAINED, Work, members
+from neuralrace.study.plan import TRAINED
+from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
 from neuralrace.trajectory import compare
 
@@ -120,13 +117,8 @@ def in_order(label: Any) -> bool:
 
 def certify(work: Work) -> Answer:
     """How nearly the gated network is the ReLU network (MHS Definition 3.1)."""
-    runs, mates, name = members(work.relu), members(work.gated), work.followed
-    several = len(runs) > 1
-    with (work.problem.place / "questions").blamed():
-        found = [
-            certified(run, mate, floor=runs[(i + 1) % len(runs)] if several else None)
-            for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
-        ]
+    _, _, name = work.relu, work.gated, work.followed
+    found = work["certificates"]
     away = np.stack([c.outputs_over_time for c in found])
     curves = [Curve(f"gated network ({name})", found[0].time, away)]
     floors = [c.floor for c in found if c.floor is not None]
@@ -195,9 +187,7 @@ def _certificate_sentences(
 
 def types(work: Work) -> Answer:
     """The ReLU network from task, width and scale alone, as a few types of neurons."""
-    work.tell("following types of neurons …")
-    with (work.problem.place / "types").blamed():
-        found = types_of(work.problem.data, **types_options(work.settings))
+    found = work["types"]
     curves = [
         Curve(f"{len(found)} types", found.trajectory.time, found.trajectory.loss, "theory"),
         Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
@@ -249,14 +239,7 @@ def rows_asked(work: Work) -> list[str]:
 
 def explain(work: Work) -> Answer:
     """All small models of the ReLU networks in one table."""
-    work.tell("comparing explanations …")
-    with (work.problem.place / "explain").blamed():
-        found = explained(
-            work.relu,
-            dict(work.problem.candidates) or None,
-            data=work.narrow(work.problem.data),
-            **explain_options(work.settings),
-        )
+    _, found = work.relu, work["explanation"]
     numbers = dict.fromkeys((f"error_{n}" for n in rows_asked(work)), np.nan)
     for row in found.rows:
         name = row.kind if row.kind != "gating" else row.name

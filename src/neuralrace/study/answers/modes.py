@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
 from neuralrace.study.answers.answer import Answer, finite
-from neuralrace.study.options import learning_rate, modes_options
+from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
 
@@ -20,11 +20,7 @@ SURE = ("tie", "sure", "alike", "unnamed")
 
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
-    options = modes_options(work.problem)
-    races, found = work.reduced, {}
-    for name, race in races.items():
-        with (work.problem.place / "modes").blamed():
-            found[name] = race.modes(**options)
+    races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
     said = {name: table.sentences() for name, table in found.items()}
     first = [f"{front(name)}{sentences[0].text}" for name, sentences in said.items()]

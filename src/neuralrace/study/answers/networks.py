@@ -11,8 +11,8 @@ from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import Answer, finite, picture_size, time_range, to_spread
 from neuralrace.study.answers.theory import race_parts, race_sentence
-from neuralrace.study.options import CRITERION
-from neuralrace.study.work import TRAINED, Work, members
+from neuralrace.study.plan import CRITERION, TRAINED
+from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time, half_time

@@ -7,19 +7,11 @@ from typing import Any
 import numpy as np
 
 from neuralrace.contests import PhaseDiagram
-from neuralrace.contests import phase_diagram as diagram
-from neuralrace.dynamics import train_ensemble
 from neuralrace.plot import style
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, finite
-from neuralrace.study.answers.networks import criterion
-from neuralrace.study.build import Problem, build
-from neuralrace.study.checking import settings_of
-from neuralrace.study.grid import spread
-from neuralrace.study.options import contest_options, plain, training_options
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, percent
-from neuralrace.trajectory import crossing_time
 
 
 def phase_diagram(work: Work) -> Answer:
@@ -27,18 +19,10 @@ def phase_diagram(work: Work) -> Answer:
     options = work.settings.phase_diagram
     assert options is not None
     name = options.name or options.key.rpartition(".")[2]
-    values = spread(options.values)
-    work.tell(f"the contest at {len(values)} values of {name} …")
-    with (work.problem.place / "phase_diagram").blamed():
-        found = diagram(
-            lambda value: at(work, value).candidates,
-            name,
-            values,
-            precision=options.precision,
-            check=work.settings.contest.check,
-            **contest_options(work.settings),
-        )
-    trained = trained_times(work, values)
+    found = work["phases"]
+    trained = None
+    if options.networks:
+        trained = np.array(work["networks_at"]), np.stack(work["learning_times"])
     sentences = phase_sentences(found, trained)
 
     def parts() -> list[Part]:
@@ -56,38 +40,6 @@ def phase_diagram(work: Work) -> Answer:
     title = f"Where does the winner change with {name}?"
     value = (found, trained)
     return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)
-
-
-def at(work: Work, value: float) -> Problem:
-    """The study's task and gatings at a value of the number that is varied."""
-    assert work.settings.phase_diagram is not None
-    changes: dict[str, Any] = {work.settings.phase_diagram.key: value}
-    made = work.problem.document.changed(changes, "phase_diagram")
-    return build(settings_of(made), made)
-
-
-def trained_times(work: Work, values: list[float]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Values with trained ReLU networks, and their learning times `(V, seeds)`; or None."""
-    options = work.settings.phase_diagram
-    assert options is not None
-    if not options.networks:
-        return None
-    chosen = list(options.networks_at or values)
-    work.tell(f"training {options.networks * len(chosen)} ReLU networks …")
-    problems = [at(work, value) for value in chosen]
-    arguments: dict[str, Any] = plain(training_options(work.problem)) | {"seeds": options.networks}
-    with (work.problem.place / "phase_diagram" / "networks").blamed():
-        many = train_ensemble(
-            work.problem.relu,
-            [work.narrow(problem.data) for problem in problems],
-            axis=("value", chosen),
-            key=work.keys[0],
-            **arguments,
-        )
-        levels = [criterion(work.settings, problem.data) for problem in problems]
-        pairs = zip(many.loss, levels, strict=True)
-        times = [crossing_time(many.time, loss, level) for loss, level in pairs]
-        return np.array(chosen), np.stack(times)
 
 
 def phase_sentences(

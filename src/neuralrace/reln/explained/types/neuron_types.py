@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, final, overload
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from neuralrace.reln.explained.types.crowd import Crowd
 from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
 from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
 from neuralrace.reln.explained.types.rare import Rest, rests_of
+from neuralrace.reln.explained.types.sliding import ON, SLIDING
 from neuralrace.reln.explained.types.staged import split_outputs
 from neuralrace.reln.explained.types.story import story
 from neuralrace.reln.explained.types.symmetries import (
@@ -30,6 +31,7 @@ from neuralrace.reln.explained.types.symmetries import (
 )
 from neuralrace.reln.explained.types.timeline import (
     Event,
+    draw_shares,
     draw_timeline,
     events_of,
     states_of,
@@ -38,18 +40,24 @@ from neuralrace.reln.explained.types.timeline import (
 )
 from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
 from neuralrace.reln.observed.activity import opened
-from neuralrace.text import numbered
+from neuralrace.results import SHARE, Result, Sentence, framed
+from neuralrace.text import numbered, percent
 from neuralrace.tolerances import FALLEN, GROWN
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+COLUMNS = ("type", "neurons", "share_first", "share", "on_for", "slides_on", "events")
+"""The columns of `NeuronTypes.frame`."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class NeuronTypes:
+class NeuronTypes(Result):
     """A ReLU network as a few types of neurons; see `types`.
 
     `trajectory` is the prediction by types, `wide` that of the wide limit, both from t = 0 on. All
@@ -171,8 +179,17 @@ class NeuronTypes:
             tolerance,
         )
 
-    def plot(self) -> Figure:
-        """A timeline: the loss, the share of every type, and its gates on every sample."""
+    @overload
+    def plot(self, *, ax: None = None) -> Figure: ...
+    @overload
+    def plot(self, *, ax: Axes) -> Axes: ...
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """A timeline: the loss, the share of every type, and its gates on every sample.
+
+        With `ax`, the shares alone.
+        """
+        if ax is not None:
+            return draw_shares(ax, self.time, self.shares, self._steady)
         return draw_timeline(
             (self.trajectory, self.wide),
             self.time,
@@ -182,35 +199,65 @@ class NeuronTypes:
             self.data,
         )
 
-    def __str__(self) -> str:
-        settings, error = self.trajectory.settings, self.error
-        many = f"{numbered(len(self), 'type', '1')} of neurons"
+    def frame(self) -> pandas.DataFrame:
+        """One row per type, the strongest at the end first.
+
+        `type`, counted from 1; `neurons`, how many of those that were drawn are its members;
+        `share_first` and `share`, its part of the strength when neurons have aligned and at the
+        end; `on_for` and `slides_on`, the numbers of samples for which it is on and on which it
+        slides at the end; `events`, how often it changes.
+        """
+        last = self._steady[-1]
+        changes = [event.type for event in self.events]
+        rows = [
+            {
+                "type": k + 1,
+                "neurons": int(self.members[k]),
+                "share_first": float(self.shares[0, k]),
+                "share": float(self.shares[-1, k]),
+                "on_for": int((last[k] == ON).sum()),
+                "slides_on": int((last[k] == SLIDING).sum()),
+                "events": changes.count(k + 1),
+            }
+            for k in range(len(self))
+        ]
+        return framed(COLUMNS, rows, dict.fromkeys(("share_first", "share"), SHARE))
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What the network will do, what that rests on, and what every type does over time."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        settings, error, loss = self.trajectory.settings, self.error, self.trajectory.loss
+        many, rare = f"{numbered(len(self), 'type', '1')} of neurons", self.rare
+        lacking = "" if rare is None else (
+            f", unless it lacks rare neurons, which has a chance of {percent(rare.chance)}"
+        )  # fmt: skip
+        yield Sentence(
+            "answer",
+            f"{many} in place of {settings['width']}{self.chosen} bring the loss from "
+            f"{loss[0]:.4g} to {loss[-1]:.4g} at t = {self.trajectory.time[-1]:.4g}{lacking}.",
+        )
+        if rare is not None:
+            yield Sentence("rare", str(rare))
         differ = "It differs" if len(self) == 1 else "They differ"
         assert error.outputs is not None  # types record them
-        loss, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
-        images = " A type stands for all of its images under them." * (self.symmetries.order > 1)
-        rare = self.rare
+        apart, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
         network = "a trained network" + " that has these neurons" * (rare is not None)
-        head = [] if rare is None else [str(rare)]
-        head += [
-            f"{many} in place of {settings['width']}{self.chosen}. {self.symmetries}{images}",
-            f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
-            f"on average; {network} differs from it by chance, about as two seeds do.",
-        ]
-        if self.chosen:
-            head.append(
-                "Their number was chosen so that they follow the outputs; they do not describe "
-                f"every neuron. types={max(8, 2 * len(self))} tells more."
-            )
-        return story(
-            head,
-            self.trajectory,
-            self.time,
-            self.shares,
-            self._steady,
-            self.events,
-            self.data,
+        yield Sentence(
+            "error",
+            f"{differ} from the wide limit by {apart} % in the loss and {outputs} % in the "
+            f"outputs, on average; {network} differs from it by chance, about as two seeds do.",
         )
+        if self.chosen:
+            yield Sentence(
+                "chosen",
+                "Their number was chosen so that they follow the outputs; they do not describe "
+                f"every neuron. types={max(8, 2 * len(self))} tells more.",
+            )
+        images = " A type stands for all of its images under them." * (self.symmetries.order > 1)
+        yield Sentence("symmetries", f"{self.symmetries}{images}")
+        yield from story(self.time, self.shares, self._steady, self.events, self.data)
 
 
 def types(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -9,9 +11,9 @@ from neuralrace.dataset import Dataset
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
 from neuralrace.reln.explained.words import where
+from neuralrace.results import Sentence
 from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import SMALL
-from neuralrace.trajectory import Trajectory
 
 EVENTS = 6
 """The number of events that are told of a type, the first ones."""
@@ -59,7 +61,7 @@ def _sentences_of(
     told = {event.time: [] for event in mine}
     for event in mine:
         what = f"{it} {verbs[event.state]} {where(event.samples, data)}"
-        told[event.time].append(f"  From t = {event.time:.4g} on ({percent(then[event])}), {what}.")
+        told[event.time].append(f"From t = {event.time:.4g} on ({percent(then[event])}), {what}.")
     for i in np.flatnonzero(counts[1:] & ~counts[:-1]) + 1:  # it begins to count
         last = np.flatnonzero(counts[:i])
         since = time[last[-1]] if len(last) else -np.inf
@@ -67,7 +69,7 @@ def _sentences_of(
             again = "again " * bool(len(last))
             told.setdefault(float(time[i]), []).insert(
                 0,
-                f"  From t = {time[i]:.4g} on {it} {has} {percent(SMALL)} or more {again}"
+                f"From t = {time[i]:.4g} on {it} {has} {percent(SMALL)} or more {again}"
                 f"and {be} {_on(states[i, k], data)}.",
             )
     in_order = [line for when in sorted(told) for line in told[when]]
@@ -77,13 +79,13 @@ def _sentences_of(
         follow = f"{numbered(rest, 'more event', '1')} follow{'s' * (rest == 1)}"
         on, slide = (int((states[-1, k] == state).sum()) for state in (ON, SLIDING))
         lines.append(
-            f"  {follow}; at the end {it} {be} on for {numbered(on, 'sample', '1')} and "
+            f"{follow}; at the end {it} {be} on for {numbered(on, 'sample', '1')} and "
             f"slide{s} for {slide}."
         )
     faint = len(every) - len(mine)
     if faint:
         left = f"{numbered(faint, 'event', '1')} {'is' if faint == 1 else 'are'} left out"
-        lines.append(f"  {left}: {it} {has} less than {percent(SMALL)} of the strength then.")
+        lines.append(f"{left}: {it} {has} less than {percent(SMALL)} of the strength then.")
     return lines
 
 
@@ -100,30 +102,22 @@ def _at_most(share: Float[np.ndarray, " T"], time: Float[np.ndarray, " T"]) -> s
 
 
 def story(
-    head: list[str],
-    trajectory: Trajectory,
     time: Float[np.ndarray, " T"],
     shares: Float[np.ndarray, "T K"],
     states: Int[np.ndarray, "T K N"],
     events: tuple[Event, ...],
     data: Dataset,
-) -> str:
-    """What happens, in sentences, after those of the `head`."""
-    loss = trajectory.loss
-    many = f", with {numbered(len(events), 'event', '1')}"
-    if events:
-        many += "; in brackets is the share of the strength at that moment"
-    lines = [
-        *head,
-        f"Neurons align until t = {time[0]:.4g}. The loss falls from {loss[0]:.4g} to "
-        f"{loss[-1]:.4g} at t = {time[-1]:.4g}{many}.",
-    ]
+) -> Iterator[Sentence]:
+    """What happens from when neurons have aligned, type by type."""
+    many = f" Then {'follows' if len(events) == 1 else 'follow'} "
+    many += f"{numbered(len(events), 'event', '1')}; in brackets is the share of the strength."
+    yield Sentence("begin", f"Neurons align until t = {time[0]:.4g}.{many * bool(events)}")
     told = strongest(states, shares)
     for group in told:
-        lines += _sentences_of(group, time, shares, states, events, data)
+        lines = _sentences_of(group, time, shares, states, events, data)
+        yield from (Sentence("type", line) for line in lines)
     rest = shares.shape[1] - sum(map(len, told))
     if rest:
         other = 1 - shares[:, [k for group in told for k in group]].sum(axis=1)
         who = "The other one has" if rest == 1 else f"The other {rest} together have"
-        lines.append(f"{who} {100 * other[-1]:.1f} %.")
-    return "\n".join(lines)
+        yield Sentence("others", f"{who} {100 * other[-1]:.1f} %.")

@@ -196,6 +196,20 @@ def _name_rows(ax: Axes, groups: dict[str, int], count: int) -> None:
         ax.axhline(end, color=COLOURS["neutral"], linewidth=0.9)
 
 
+def draw_shares(
+    ax: Axes,
+    time: Float[np.ndarray, " T"],
+    shares: Float[np.ndarray, "T K"],
+    states: Int[np.ndarray, "T K N"],
+) -> Axes:
+    """The shares of types over time; those that do the same are drawn as one."""
+    groups = strongest(states, shares)
+    shown = {_name(group): shares[:, group].sum(axis=1) for group in groups}
+    draw_curves(time, shown, kind="theory", ylabel="share of the strength", ax=ax)
+    ax.set(ylim=(0, None), xscale="log", xlim=(time[0], time[-1]))
+    return ax
+
+
 def draw_timeline(
     runs: tuple[Trajectory, Trajectory],
     time: Float[np.ndarray, " T"],
@@ -227,9 +241,8 @@ def draw_timeline(
         draw_curves(times, losses, kind="theory", xlabel="", ax=top)
         top.set(ylim=(0, None), title="loss")
         top.legend(**beside)
-        shown = {n: shares[:, g].sum(axis=1) for n, g in zip(names, groups, strict=True)}
-        draw_curves(time, shown, kind="theory", xlabel="", ylabel="share", ax=second)
-        second.set(ylim=(0, None), title="share of the strength")
+        draw_shares(second, time, shares, states)
+        second.set(title="share of the strength", xlabel="", ylabel="share")
         second.legend(**beside)
         edges = np.append(time, time[-1] + (time[-1] - time[-2]))
         order, groups_of_rows = rows_by_label(data)

@@ -1,25 +1,86 @@
-"""The picture of a phase diagram: learning times, who is first where, and trained networks."""
+"""Pictures of contests and phase diagrams, and the colours of candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralrace.checks import entries, real_array, shown
-from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.outcome import KNOWN, nobody
+from neuralrace.contests.times import moments
+from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.errors import NeuralRaceError
-from neuralrace.plot import COLOURS, draw_curves, mark_line, shade, style
+from neuralrace.plot import COLOURS, cycle_colour, draw_curves, mark_line, shade, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from neuralrace.contests.contest import Contest
     from neuralrace.contests.phases import PhaseDiagram
+
+ORDER = (5, 3, 4, 7, 2, 6, 0, 1)
+"""The style's colours in the order of candidates; pathways have them from the first on."""
+
+FEW = 4
+"""The legend of up to this number of curves stands above them."""
+
+MARGIN, ENTRY = 0.06, 0.085
+"""The parts of the height that are left free above all curves, and for each entry of a legend."""
 
 NARROW, WIDE = 0.05, 0.2
 """Regions above the first share of the range are named, above the second by level text."""
+
+
+def candidate_colours(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each candidate, other ones than those of pathways, simulations and ReLU.
+
+    ```python
+    >>> candidate_colours(["linear", "xor"])
+    {'linear': '#D55E00', 'xor': '#7A1460'}
+
+    ```
+    """
+    return {name: cycle_colour(ORDER[i % len(ORDER)]) for i, name in enumerate(names)}
+
+
+def draw_contest(contest: Contest, ax: Axes | None) -> Axes:
+    """See `Contest.plot`."""
+    check, colours = contest.checked, candidate_colours(contest.entrants)
+    verdicts = {} if check is None else check.verdicts
+    kept = (None, Kept.KEPT, Kept.UNKNOWN)
+    label = {
+        name: name if (verdict := verdicts.get(name)) in kept else f"{name} ({verdict.value})"
+        for name in contest.entrants
+    }
+    entrants, runs = dict(contest.entrants), dict(contest.curves)
+    if check is not None and check.reference is not None and check.curve is not None:
+        entrants[ALIGNED], runs[ALIGNED] = check.reference, check.curve
+        colours[ALIGNED], label[ALIGNED] = COLOURS["theory"], f"{ALIGNED} (reference)"
+    ax = draw_curves(
+        {label[name]: run.time for name, run in runs.items()},
+        {label[name]: run.loss for name, run in runs.items()},
+        kind="theory",
+        color={label[name]: colours[name] for name in runs},
+        ax=ax,
+    )
+    with style():
+        for level in {entrant.criterion for entrant in contest.entrants.values()}:
+            mark_line(ax, "criterion, reached at ●", y=level)
+        for name, entrant in entrants.items():
+            if np.isfinite(entrant.time):
+                ax.plot([entrant.time], [entrant.criterion], "o", color=colours[name], markersize=4)
+        above = MARGIN + ENTRY * len(runs)  # room for the legend, if it is not beside the axes
+        if len(runs) <= FEW:
+            ax.legend(loc="upper right")
+        part = 1 - (above if len(runs) <= FEW else MARGIN)
+        top = max((run.loss[0] for run in runs.values()), default=1.0) / part
+        ax.set(ylim=(0, top), xlim=(0, moments(entrants.values())[-1]))
+        first = f"first{KNOWN * contest.is_unsure}: {', '.join(label[n] for n in contest.tied)}"
+        ax.set_title(first if contest.tied else nobody(contest.is_unsure))
+    return ax
 
 
 def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:

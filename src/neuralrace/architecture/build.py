@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
-from neuralrace.architecture.checks import check_ends, checked_mapping, checked_sizes, joined
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.architecture.checks import check_ends, checked_sizes, joined
+from neuralrace.checks import by_name
+from neuralrace.errors import NeuralRaceError, require
 
 if TYPE_CHECKING:
     import networkx
@@ -18,13 +19,13 @@ Graph: TypeAlias = tuple[dict[str, int], dict[str, tuple[str, str]]]
 
 def chain(sizes: Sequence[SupportsIndex]) -> Graph:
     """See `Architecture.chain`."""
-    if len(sizes) < 2:
-        raise NeuralRaceError(
-            "a chain needs at least an input and an output",
-            got=f"sizes {sizes}",
-            wanted="two or more sizes",
-            fix="for example Architecture.chain(2, 100, 1)",
-        )
+    require(
+        len(sizes) >= 2,
+        "a chain needs at least an input and an output",
+        got=f"sizes {sizes}",
+        wanted="two or more sizes",
+        fix="for example Architecture.chain(2, 100, 1)",
+    )
     depth = len(sizes) - 2
     hidden = ["h"] if depth == 1 else [f"h{i}" for i in range(1, depth + 1)]
     nodes = ["x", *hidden, "y"]
@@ -37,7 +38,7 @@ def layered(layers: Sequence[Mapping[str, int]]) -> Graph:
     """See `Architecture.layered`."""
     sizes: dict[str, int] = {}
     for layer in layers:
-        for node, size in checked_mapping(layer, "a layer", "{node: number of neurons}").items():
+        for node, size in by_name("a layer", layer, "for example {'h': 50}").items():
             if node in sizes:
                 raise NeuralRaceError(
                     f"node {node!r} stands in two layers",
@@ -57,9 +58,6 @@ def parallel(
     writes: Mapping[str, Sequence[str]] | None,
 ) -> Graph:
     """See `Architecture.parallel`."""
-    form = "{node: number of neurons}"
-    for name, nodes in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
-        checked_mapping(nodes, name, form)
     reads = {} if reads is None else reads
     writes = {} if writes is None else writes
     check_ends(reads, hidden, inputs, "input")
@@ -73,8 +71,7 @@ def parallel(
 
 def routing(M: int, inputs: int, hidden: int, outputs: int, P: int | None) -> Graph:
     """See `Architecture.routing`."""
-    M = whole_number("the number of domains M", M, fix="use M=1 or more")
-    P = M * M if P is None else whole_number("P", P, fix="P=1 gives every route its own pathway")
+    P = M * M if P is None else P
     side = round(P**0.5)
     if side * side != P or M % side:
         raise NeuralRaceError(
@@ -118,21 +115,21 @@ def to_networkx(
 
 def from_networkx(graph: networkx.DiGraph) -> Graph:
     """See `Architecture.from_networkx`."""
-    if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")):
-        raise NeuralRaceError(
-            "graph is no graph of networkx",
-            got=type(graph).__name__,
-            wanted="a networkx digraph whose nodes carry a size",
-            fix="graph = networkx.DiGraph(); graph.add_node('x', size=2); …",
-        )
+    require(
+        all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")),
+        "expected a networkx graph",
+        got=type(graph).__name__,
+        wanted="a networkx digraph whose nodes carry a size",
+        fix="graph = networkx.DiGraph(); graph.add_node('x', size=2); …",
+    )
     for node, size in graph.nodes(data="size"):
-        if size is None:
-            raise NeuralRaceError(
-                f"node {node!r} of the networkx graph has no size",
-                got="no attribute 'size'",
-                wanted="graph.nodes[node]['size'], a positive integer",
-                fix=f"graph.add_node({node!r}, size=…)",
-            )
+        require(
+            size is not None,
+            f"node {node!r} of the networkx graph has no size",
+            got="no attribute 'size'",
+            wanted="graph.nodes[node]['size'], a positive integer",
+            fix=f"graph.add_node({node!r}, size=…)",
+        )
     kind = {"keys": True} if graph.is_multigraph() else {}
     ends = sorted(graph.edges(data="place", default=0, **kind), key=lambda end: end[-1])
     edges: dict[str, tuple[str, str]] = {}

@@ -12,17 +12,6 @@ from neuralrace.errors import NeuralRaceError, listed, spelled, whole_number
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
 
-def checked_mapping(value: object, name: str, form: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise NeuralRaceError(
-            f"{name} must be a mapping",
-            got=f"{type(value).__name__} {value!r}",
-            wanted=form,
-            fix="pass a dict",
-        )
-    return value
-
-
 def checked_sizes(sizes: Mapping[str, SupportsIndex]) -> dict[str, int]:
     for node in sizes:
         _check_name(node, "node")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 
 
@@ -29,10 +30,12 @@ class Path:
     source: str
     target: str
 
+    @door
     def before(self, edge: str) -> tuple[str, ...]:
         """The edges that precede `edge`: s̄(p, e) of NRR Eq. 3."""
         return self.edges[: self._index(edge)]
 
+    @door
     def after(self, edge: str) -> tuple[str, ...]:
         """The edges that follow `edge`: t̄(p, e) of NRR Eq. 3."""
         return self.edges[self._index(edge) + 1 :]

@@ -1,4 +1,4 @@
-"""What every sample shows, wants and gates; gate classes; pathways over a base dataset."""
+"""Inputs, targets and gates of samples; gate classes; pathways over a base dataset."""
 
 from neuralrace.dataset.checks import LARGEST as LARGEST
 from neuralrace.dataset.checks import AnyArray as AnyArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import jax
@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from neuralrace.checks import by_name, check_known, kind_of
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.types import ArrayLike
 
 AnyArray = Array | np.ndarray
@@ -41,15 +41,8 @@ def pieces(array: AnyArray) -> Iterator[np.ndarray]:
 
 
 def arrays_by_name(
-    values: object, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
+    values: Any, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
 ) -> dict[str, Any]:
-    if not isinstance(values, Mapping):
-        raise NeuralRaceError(
-            f"{field} must be a mapping from names to arrays",
-            got=type(values).__name__,
-            wanted=f"{{name: array of shape {form}}}",
-            fix=f"for example {field}={{'{'h' if field == 'gates' else field}': …}}",
-        )
     arrays: dict[str, Any] = {}
     by_name(field, values, f"for example {field}={{'{'h' if field == 'gates' else field}': …}}")
     for name, value in values.items():
@@ -58,13 +51,13 @@ def arrays_by_name(
             array = arrays[name] = value
         else:
             array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
-        if array.ndim not in ndims:
-            raise NeuralRaceError(
-                f"{field}[{name!r}] has the wrong number of axes",
-                got=f"shape {array.shape}",
-                wanted=f"shape {form}",
-                fix="samples are the first axis; reshape a single feature to (N, 1)",
-            )
+        require(
+            array.ndim in ndims,
+            f"{field}[{name!r}] has the wrong number of axes",
+            got=f"shape {array.shape}",
+            wanted=f"shape {form}",
+            fix="samples are the first axis; reshape a single feature to (N, 1)",
+        )
     return arrays
 
 
@@ -92,13 +85,13 @@ def number_array(value: ArrayLike, what: str, as_float: bool = True) -> AnyArray
             else "encode names as numbers: np.unique(names, return_inverse=True)[1]",
         )
     if as_float and array.dtype.kind in "iub":
-        if isinstance(value, np.memmap):
-            raise NeuralRaceError(
-                f"{what} is a memory-mapped file of integers",
-                got=f"numpy.memmap of dtype {array.dtype}",
-                wanted="a file of floats, which needs no copy",
-                fix="write the file as float32, or load it: np.asarray(file, np.float32)",
-            )
+        require(
+            not isinstance(value, np.memmap),
+            f"{what} is a memory-mapped file of integers",
+            got=f"numpy.memmap of dtype {array.dtype}",
+            wanted="a file of floats, which needs no copy",
+            fix="write the file as float32, or load it: np.asarray(file, np.float32)",
+        )
         array = array.astype(float)
     if is_concrete(array):
         _check_finite(array, what)
@@ -132,13 +125,13 @@ def _check_finite(array: AnyArray, what: str) -> None:
                 first = (below + row, *rest)
             bad += int(wrong.sum())
         below += len(part)
-    if bad:
-        raise NeuralRaceError(
-            f"{what} holds NaN or infinity",
-            got=f"{bad} such values, the first at index {first}",
-            wanted="finite numbers",
-            fix="drop or repair these samples before building the dataset",
-        )
+    require(
+        not bad,
+        f"{what} holds NaN or infinity",
+        got=f"{bad} such values, the first at index {first}",
+        wanted="finite numbers",
+        fix="drop or repair these samples before building the dataset",
+    )
 
 
 class Moments(Protocol):
@@ -163,34 +156,34 @@ def check_moments(data: Moments) -> None:
             largest = max(
                 (float(np.abs(part).max(initial=0.0)) for part in pieces(array)), default=0
             )
-            if largest > LARGEST:
-                raise NeuralRaceError(
-                    f"{field}[{name!r}] is so large that its squares would overflow",
-                    got=f"numbers up to {largest:.3g}",
-                    wanted=f"numbers up to {LARGEST:.0e}",
-                    fix="divide inputs and targets by a constant: other units, the same task",
-                )
+            require(
+                largest <= LARGEST,
+                f"{field}[{name!r}] is so large that its squares would overflow",
+                got=f"numbers up to {largest:.3g}",
+                wanted=f"numbers up to {LARGEST:.0e}",
+                fix="divide inputs and targets by a constant: other units, the same task",
+            )
     check_known("the weights of the samples", {"sample_weight": data.sample_weight})
 
 
 def checked_weight(value: ArrayLike) -> AnyArray:
     """Sample weights, normalised to sum to one, or an error."""
     weight = number_array(value, "sample_weight")
-    if weight.ndim != 1:
-        raise NeuralRaceError(
-            "sample_weight has the wrong number of axes",
-            got=f"shape {weight.shape}",
-            wanted="shape (N,)",
-            fix="give one weight per sample",
-        )
+    require(
+        weight.ndim == 1,
+        "sample_weight has the wrong number of axes",
+        got=f"shape {weight.shape}",
+        wanted="shape (N,)",
+        fix="give one weight per sample",
+    )
     if is_concrete(weight):
         held = np.asarray(weight)
         low, total = float(np.min(held, initial=0.0)), float(np.sum(held))
-        if low < 0 or total <= 0:
-            raise NeuralRaceError(
-                "sample weights must be non-negative and not all zero",
-                got=f"minimum {low:g}, sum {total:g}",
-                wanted="weights of at least 0 with a positive sum",
-                fix="drop the samples that should not count, or pass None for equal weights",
-            )
+        require(
+            low >= 0 and total > 0,
+            "sample weights must be non-negative and not all zero",
+            got=f"minimum {low:g}, sum {total:g}",
+            wanted="weights of at least 0 with a positive sum",
+            fix="drop the samples that should not count, or pass None for equal weights",
+        )
     return weight / weight.sum()

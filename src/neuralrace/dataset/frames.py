@@ -7,9 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from neuralrace.checks import entries
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError, listed, spelled
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 
 
 @runtime_checkable
@@ -28,15 +27,8 @@ class Table(Protocol):
 
 def numbers(frame: Table, names: Sequence[str]) -> np.ndarray:
     """Columns of numbers, shape (N, number of columns)."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise NeuralRaceError(
-            "columns are given as a list",
-            got=repr(names),
-            wanted="a list of column names",
-            fix="put a single name in a list: ['size']",
-        )
     found = []
-    for name in entries("columns", names):
+    for name in names:
         column = _column(frame, name)
         try:
             found.append(np.asarray(column, dtype=float))
@@ -67,13 +59,13 @@ def label(frame: Table, name: str) -> np.ndarray | TextLabel:
     if categories is None and values.dtype.kind in "iufb":
         return values
     isna = getattr(column, "isna", None)
-    if any(value is None for value in values) if isna is None else isna().any():
-        raise NeuralRaceError(
-            f"label {name!r} has missing values",
-            got=f"column {name!r} of dtype {column.dtype}",
-            wanted="a label for every sample",
-            fix="drop these rows, frame.dropna(), or name them, frame.fillna('unknown')",
-        )
+    require(
+        not (any(value is None for value in values) if isna is None else isna().any()),
+        f"label {name!r} has missing values",
+        got=f"column {name!r} of dtype {column.dtype}",
+        wanted="a label for every sample",
+        fix="drop these rows, frame.dropna(), or name them, frame.fillna('unknown')",
+    )
     if categories is not None:
         return TextLabel(np.asarray(categories, int), tuple(map(str, column.cat.categories)))
     return TextLabel.of(values)

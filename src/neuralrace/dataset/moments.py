@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.dataset.samples import Dataset
-from neuralrace.errors import check_kind
+from neuralrace.door import door
 
 
+@door
 def zero_loss(data: Dataset) -> float:
     """½⟨‖y‖²⟩, the squared loss of a network whose outputs are zero.
 
@@ -19,7 +20,6 @@ def zero_loss(data: Dataset) -> float:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a dataset: nr.dataset.zero_loss(data)")
     rows = np.asarray(data.probability, np.float64)
     targets = (np.asarray(y, np.float64) for y in data.y.values())
     return sum(float((rows @ y**2).sum()) for y in targets) / 2

@@ -16,7 +16,8 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import GDLN, Network
 from neuralrace.interop.layers import (
     check_order,
@@ -36,7 +37,7 @@ from neuralrace.interop.torch_out import exact_weights, known_network
 from neuralrace.losses import SampleLoss
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, WeightsLike
 
 NETWORK = "neuralrace_network"
 """The entry of a file that describes the network of the weights, in JSON."""
@@ -44,9 +45,10 @@ NETWORK = "neuralrace_network"
 SUFFIXES = (".safetensors", ".npz")
 """The kinds of files that are read and written."""
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
+@door
 def from_file(
     paths: PathLike | Sequence[PathLike],
     data: Dataset,
@@ -55,7 +57,7 @@ def from_file(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
-    batch_size: int | None = None,
+    batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network and its run from files of weights: one file, or several over training.
 
@@ -88,6 +90,7 @@ def from_file(
     return imported_run(moments, data, times, Trained("files", loss, learning_rate, batch_size))
 
 
+@door
 def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
     """Write weights to a `.safetensors` or `.npz` file, whole or not at all; see `from_file`.
 
@@ -106,13 +109,13 @@ def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
         net, "are written to files of weights", "np.savez(path, **weights) writes the arrays alone"
     )
     place = _known_suffix(file_path(path, "nr.save_weights(net, weights, 'net.safetensors')"))
-    if NETWORK in net.arch.edges:
-        raise NeuralRaceError(
-            f"no edge of a network that is written can be called {NETWORK!r}",
-            got=f"edges {listed(net.arch.edges)}",
-            wanted="another name: the file describes its network under this one",
-            fix="rename the edge",
-        )
+    require(
+        NETWORK not in net.arch.edges,
+        f"no edge of a network that is written can be called {NETWORK!r}",
+        got=f"edges {listed(net.arch.edges)}",
+        wanted="another name: the file describes its network under this one",
+        fix="rename the edge",
+    )
     arrays = exact_weights(net, weights)
     graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
     text = json.dumps(graph | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {}))

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, check_targets
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
 from neuralrace.interop.rates import check_rate
 from neuralrace.losses import (
@@ -65,7 +65,6 @@ def imported_run(
     Time counts steps unless a learning rate is given: the run is then taken as gradient descent
     with that rate, on all samples or in batches, and time is rate · step.
     """
-    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     _check_one_network(checkpoints)
     net, moments = checkpoints[0].net, [each.weights for each in checkpoints]
     learning_rate, batch_size = trained.learning_rate, trained.batch_size
@@ -92,11 +91,8 @@ def imported_run(
         settings |= {"method": "gradient descent", "clock": "flow", "learning_rate": rate}
         settings |= {"steps": int(steps[-1]), "source": trained.source}
         time = rate * steps
-    if batch_size is not None:
-        fix = "leave it out for steps on all samples"
-        size = whole_number("batch_size", batch_size, fix=fix)
-        if size != data.n_samples:  # a batch of all samples is no batch
-            settings["batch_size"] = size
+    if batch_size not in (None, data.n_samples):  # a batch of all samples is no batch
+        settings["batch_size"] = int(batch_size)
     outputs, losses = _seen(net, moments, data, measure)
     if learning_rate is not None and "batch_size" not in settings:
         check_rate(net, moments, data, steps.astype(int), measure, float(learning_rate))
@@ -127,13 +123,13 @@ def _check_one_network(checkpoints: Sequence[Moment]) -> None:
                 wanted=f"sizes {dict(first.net.arch.sizes)}, and biases in the same places",
                 fix="pass the checkpoints of one run",
             )
-        if each.precision != first.precision:
-            raise NeuralRaceError(
-                f"{each.name} is in another precision than {first.name}",
-                got=each.precision,
-                wanted=first.precision,
-                fix="convert all of them to float64, which changes no number",
-            )
+        require(
+            each.precision == first.precision,
+            f"{each.name} is in another precision than {first.name}",
+            got=each.precision,
+            wanted=first.precision,
+            fix="convert all of them to float64, which changes no number",
+        )
 
 
 def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
@@ -142,13 +138,13 @@ def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
         return np.arange(moments, dtype=np.float64)
     fix = "pass the step of every checkpoint, in the order of the checkpoints"
     array = np.atleast_1d(real_array("times", times, wanted=f"{moments} numbers", fix=fix))
-    if array.shape != (moments,) or not np.isfinite(array).all():
-        raise NeuralRaceError(
-            "times and checkpoints do not fit",
-            got=f"times of shape {array.shape} for {moments} checkpoints",
-            wanted=f"{moments} finite numbers",
-            fix=fix,
-        )
+    require(
+        array.shape == (moments,) and np.isfinite(array).all(),
+        "times and checkpoints do not fit",
+        got=f"times of shape {array.shape} for {moments} checkpoints",
+        wanted=f"{moments} finite numbers",
+        fix=fix,
+    )
     back = np.flatnonzero(np.diff(array) <= 0)
     if back.size:
         k = int(back[0])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot.curves import axes_or_new
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
+@door
 def draw_raster(
     patterns: ArrayLike,
     weight: ArrayLike,
@@ -86,6 +88,7 @@ def draw_raster(
     return ax
 
 
+@door
 def draw_shares(
     time: ArrayLike,
     rounded: Mapping[str, ArrayLike],
@@ -142,6 +145,7 @@ def draw_shares(
     return ax
 
 
+@door
 def draw_reach(
     time: ArrayLike,
     reach: ArrayLike,

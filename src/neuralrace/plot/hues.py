@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from neuralrace.door import door
+
 SHADES: Mapping[str, float] = MappingProxyType({"relu": 0.6, "simulation": 0.25, "theory": -0.55})
 """How far a colour of the cycle is mixed with white (above 0) or black, by kind of curve."""
 
@@ -21,6 +23,7 @@ DASHES = (
 """The dashes of theories without a simulation of the same name, so that grey tells them apart."""
 
 
+@door
 def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
     """The place in the cycle of colours of each curve, given by kind and name, in order.
 
@@ -42,6 +45,7 @@ def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], in
     return found
 
 
+@door
 def is_lone(curve: tuple[str, str], curves: Sequence[tuple[str, str]]) -> bool:
     """Whether a curve is the only one of its kind, which then has the colour of its role.
 
@@ -56,6 +60,7 @@ def is_lone(curve: tuple[str, str], curves: Sequence[tuple[str, str]]) -> bool:
     return len({name for kind, name in curves if kind == curve[0]}) == 1
 
 
+@door
 def is_unpaired(curve: tuple[str, str], curves: Sequence[tuple[str, str]]) -> bool:
     """Whether a curve is one of several theories, and none of its name was simulated.
 

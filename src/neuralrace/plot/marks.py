@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot.style import COLOURS, style
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
+@door
 def mark_line(
     ax: matplotlib.axes.Axes,
     text: str,

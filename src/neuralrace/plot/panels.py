@@ -8,6 +8,8 @@ from itertools import product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from neuralrace.door import door
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["center", "left", "right"]
 
 
+@door
 def letter_panels(figure: Figure) -> None:
     """Put (a), (b), … before the titles of the panels, row by row; one panel has no letter.
 

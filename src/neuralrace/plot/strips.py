@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot.layout import Rectangle
 from neuralrace.plot.style import COLOURS
 from neuralrace.text import numbered
@@ -102,13 +102,13 @@ def gate_strips(
                 fix="correct the name of the gate",
             )
         samples = len(np.atleast_1d(gate)) if samples is None else samples
-        if samples == 0:
-            raise NeuralRaceError(
-                f"the gate of {name!r} has no samples",
-                got=gate.shape,
-                wanted="one value per sample, for at least one sample",
-                fix="draw the graph without gates",
-            )
+        require(
+            samples != 0,
+            f"the gate of {name!r} has no samples",
+            got=gate.shape,
+            wanted="one value per sample, for at least one sample",
+            fix="draw the graph without gates",
+        )
         if gate.shape not in {(samples,), (samples, neurons)}:
             raise NeuralRaceError(
                 f"the gate of {name!r} has the wrong shape",

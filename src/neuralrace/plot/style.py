@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from neuralrace.door import door
 from neuralrace.plot.look import current_look
 
 _FILE = Path(__file__).with_name("neuralrace.mplstyle")
@@ -44,6 +45,7 @@ def style() -> Iterator[None]:
         yield
 
 
+@door
 def cycle_colour(index: int) -> str:
     """The ``index``-th colour of the style's cycle, which begins again after the last.
 
@@ -60,6 +62,7 @@ def cycle_colour(index: int) -> str:
     return "#" + colours[index % len(colours)].lstrip("#")
 
 
+@door
 def shade(colour: str, amount: float) -> tuple[float, float, float]:
     """Mix ``colour`` with white (``amount`` > 0) or with black (``amount`` < 0), |amount| ≤ 1.
 

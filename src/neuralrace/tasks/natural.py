@@ -7,11 +7,13 @@ from jaxtyping import Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import check_kind, whole_number
+from neuralrace.door import door
+from neuralrace.types import Count
 
 Gating = tuple[Architecture, Dataset]
 
 
+@door
 def answers(data: Dataset) -> Int[np.ndarray, " N"]:
     """The correct answer to each sample, counted from 0.
 
@@ -26,7 +28,6 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset of a task, such as tasks.xor()")
     if "answer" in data.labels:
         return np.unique(np.asarray(data.labels["answer"]), return_inverse=True)[1]
     y = np.concatenate([np.asarray(a, np.float64) for a in data.y.values()], axis=1)
@@ -37,7 +38,8 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
     return (on if 0 < on.sum() < len(on) else y[:, 0] > y.mean()).astype(int)
 
 
-def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
+@door
+def natural_gatings(data: Dataset, width: Count = 200) -> dict[str, Gating]:
     """The gatings one would try first, each with about `width` neurons in total.
 
     `sample` has one pathway per sample. `answer` has one per answer (`answers`). `context` has one
@@ -56,8 +58,6 @@ def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a task, for example tasks.context_decision()")
-    width = whole_number("the width", width, fix="for example width=200")
     answer = answers(data)
     by_answer = {f"answer{a}": answer == a for a in np.unique(answer)}
     masks = {"sample": dict(data.one_per_sample()), "answer": by_answer}

@@ -19,8 +19,8 @@ from neuralrace.reduction.polynomial import least_loss as least_of_block
 from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, later, start_from_scale
+from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
-from neuralrace.reln.explained.stretches import stretches
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike

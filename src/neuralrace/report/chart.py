@@ -1,20 +1,29 @@
-"""Curves as a drawing that needs no script, and as numbers for the one that can be hovered."""
+"""Curves as numbers and colours for a page that can be hovered, and as matplotlib draws them."""
 
 from __future__ import annotations
 
-import html
 import json
 import math
-import re
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralrace.plot import COLOURS as ROLES
-from neuralrace.plot import DASHES, SHADES, colour_places, is_lone, is_unpaired
+from neuralrace.plot import (
+    DASHES,
+    SHADES,
+    colour_places,
+    draw_curves,
+    is_lone,
+    is_unpaired,
+    picture_bytes,
+    style,
+)
 from neuralrace.report.page import Curve, Curves
 from neuralrace.tolerances import AT_REST
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = ("0072B2", "E69F00", "2AA37A", "7A1460", "56B4E9", "D55E00", "CC79A7", "999933")
 """The cycle of the package's style: safe for the colour-blind, the first four different in grey."""
@@ -36,10 +45,6 @@ POINTS = 600
 
 DOTS = 12
 """Up to this number of points of a curve are marked each."""
-
-WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 76, 14, 30, 46
-"""The size of a drawing and its margins, in units of a pixel."""
 
 
 def palette(dark: bool) -> str:
@@ -202,55 +207,54 @@ def _rounded(values: np.ndarray) -> list[float | None]:
 # ---- the drawing ---------------------------------------------------------------------------------
 
 
-def drawing(curves: Curves, name: str) -> str:
-    """The curves as SVG; `name` tells its places from those of other drawings on the page."""
-    x_range = _range([np.asarray(c.x) for c in curves.curves], curves.xlog, tight=True)
-    y_range = _range([c.seeds for c in curves.curves], curves.ylog)
-    x_range = (x_range[0], shown_until(curves) or x_range[1])
-    across = _Axis(x_range, curves.xlog, LEFT, WIDTH - RIGHT)
-    up = _Axis(y_range, curves.ylog, HEIGHT - BOTTOM, TOP)
-    parts = [
-        f'<svg class="drawing" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="{name}-title">',
-        f'<title id="{name}-title">{html.escape(described(curves))}</title>',
-        f'<clipPath id="{name}-inside"><rect x="{LEFT}" y="{TOP}" '
-        f'width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM}"/></clipPath>',
-    ]
-    for value in ticks(*x_range, curves.xlog, whole=_is_whole(curves)):
-        at = across(value)
-        parts.append(f'<path class="grid" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
-        parts.append(
-            f'<text class="x" x="{at:.1f}" y="{HEIGHT - BOTTOM + 18}">{_short(value)}</text>'
-        )
-    for value in ticks(*y_range, curves.ylog):
-        at = up(value)
-        parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="y" x="{LEFT - 7}" y="{at + 4:.1f}">{_short(value)}</text>')
-    parts += [
-        f'<text class="x label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}">'
-        f"{html.escape(curves.xlabel)}</text>",
-        f'<text class="label" x="4" y="16">{html.escape(curves.ylabel)}</text>',
-        f'<g clip-path="url(#{name}-inside)">',
-    ]
-    drawn = list(zip(curves.curves, strokes(curves), looks(curves), strict=True))
-    for curve, stroke, _ in drawn:
-        if len(curve.seeds) > 1:
-            area = _area(curve, across, up)
-            parts.append(f'<path class="range" d="{area}" style="fill:{stroke}"/>')
-    for kind in ("relu", "simulation", "theory"):  # theory on top
-        for curve, stroke, look in drawn:
-            if curve.kind == kind:
-                kept = thinned(curve.mean)
-                line = _line(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]))
-                parts.append(f'<path class="{kind}" d="{line}" style="{look}"/>')
-                if len(kept) <= DOTS:
-                    parts += _dots(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]), stroke)
-    return "".join([*parts, "</g></svg>"])
+def drawing(curves: Curves) -> bytes:
+    """The curves as a picture in SVG, for pages whose script does not run."""
+    import matplotlib.pyplot as plt
+
+    figure = drawn_curves(curves).get_figure(root=True)
+    assert figure is not None, "axes that were just made"
+    picture = picture_bytes(figure, "svg")
+    plt.close(figure)
+    return picture
 
 
-def _short(number: float) -> str:
-    """A number as it stands at an axis: 1e-8, not 1e-08."""
-    return re.sub(r"e([-+])0", r"e\1", f"{number:g}")
+def drawn_curves(curves: Curves) -> Axes:
+    """Curves as matplotlib draws them: the kinds in their order, theory on top."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
+    positive = any((curve.seeds > 0).any() for curve in curves.curves)
+    with style():
+        _, ax = plt.subplots()
+        for kind in ("relu", "simulation", "theory"):
+            those = [curve for curve in curves.curves if curve.kind == kind]
+            if those:
+                draw_curves(
+                    {_shown(curve.name): np.asarray(curve.x) for curve in those},
+                    {_shown(curve.name): np.asarray(curve.y) for curve in those},
+                    kind=kind,
+                    xlabel=_shown(curves.xlabel),
+                    ylabel=_shown(curves.ylabel),
+                    band="range",
+                    log=curves.ylog and positive,
+                    ax=ax,
+                )
+        if curves.xlog:
+            ax.set_xscale("log")
+        every = [np.asarray(curve.x) for curve in curves.curves]
+        if all((x == np.round(x)).all() for x in every) and not curves.xlog:  # such as counts
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for line in ax.get_lines():
+            line.set_marker("o" if np.size(line.get_xdata()) <= DOTS else "")
+        until = shown_until(curves)
+        if until is not None:
+            ax.set_xlim(right=until)
+    return ax
+
+
+def _shown(text: str) -> str:
+    """A text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
 
 
 def described(curves: Curves) -> str:
@@ -265,98 +269,3 @@ def label(curve: Curve) -> str:
     """The name of a curve as the legend has it."""
     told = curve.kind == "theory" and "theory" not in curve.name.lower()
     return f"{curve.name}, theory" if told else curve.name
-
-
-class _Axis:
-    """Places of values along one axis of a drawing; NaN for those that have none."""
-
-    def __init__(self, ends: tuple[float, float], log: bool, first: float, last: float) -> None:
-        self.log, self.first, self.last = log, first, last
-        self.low, self.high = (math.log10(end) if log else end for end in ends)
-
-    def __call__(self, values: Any) -> Any:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            v = np.log10(np.asarray(values, float)) if self.log else np.asarray(values, float)
-        v = np.where(np.isfinite(v), v, np.nan)
-        return self.first + (v - self.low) / (self.high - self.low) * (self.last - self.first)
-
-
-def _range(arrays: Sequence[np.ndarray], log: bool, tight: bool = False) -> tuple[float, float]:
-    """From the least to the largest value, with a little space around if not `tight`."""
-    values = np.concatenate([array.ravel() for array in arrays])
-    values = values[np.isfinite(values) & ((values > 0) | (not log))]
-    if not len(values):
-        return (0.1, 1.0) if log else (0.0, 1.0)
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        return (low / 2, low * 2) if log else (low - (abs(low) or 1) / 2, low + (abs(low) or 1) / 2)
-    if tight:
-        return low, high
-    if log:
-        room = (high / low) ** 0.04
-        return low / room, high * room
-    room = 0.04 * (high - low)
-    return (0.0 if 0 <= low < room else low - room), high + room
-
-
-def _is_whole(curves: Curves) -> bool:
-    """Whether all x are whole numbers, such as counts."""
-    return all(bool((np.asarray(c.x) == np.round(np.asarray(c.x))).all()) for c in curves.curves)
-
-
-def ticks(low: float, high: float, log: bool = False, *, whole: bool = False) -> list[float]:
-    """Round numbers between two ends, about six; on a logarithmic axis powers of ten.
-
-    With `whole` they are whole numbers, which is for an axis of counts.
-
-    ```python
-    >>> from neuralrace.report.chart import ticks
-    >>> ticks(0.0, 1.04), ticks(0.001, 1.0, log=True), ticks(1, 4, whole=True)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.001, 0.01, 0.1, 1.0], [1.0, 2.0, 3.0, 4.0])
-
-    ```
-    """
-    if log:
-        first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-        step = max(1, math.ceil((last - first) / 6))
-        decades = [float(f"1e{n}") for n in range(first, last + 1, step)]
-        if len(decades) > 1:
-            return decades
-    rough = max((high - low) / 7, 1.0 if whole else 0.0)
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> str:
-    """A path through the points, broken where there is none."""
-    parts, pen = [], "M"
-    for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        if math.isfinite(a) and math.isfinite(b):
-            parts.append(f"{pen}{a:.1f} {b:.1f}")
-            pen = "L"
-        else:
-            pen = "M"
-    return "".join(parts)
-
-
-def _dots(x: np.ndarray, y: np.ndarray, colour: str) -> list[str]:
-    points = zip(x.tolist(), y.tolist(), strict=True)
-    return [
-        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" style="fill:{colour}"/>'
-        for a, b in points
-        if math.isfinite(a) and math.isfinite(b)
-    ]
-
-
-def _area(curve: Curve, across: _Axis, up: _Axis) -> str:
-    """The range of the seeds as a closed path, where it can be drawn."""
-    kept = thinned(curve.mean)
-    x = across(np.asarray(curve.x)[kept])
-    low, high = (up(f(curve.seeds[:, kept], axis=0)) for f in (np.min, np.max))
-    there = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
-    if there.sum() < 2:
-        return ""
-    x, low, high = x[there], low[there], high[there]
-    return _line(np.r_[x, x[::-1]], np.r_[high, low[::-1]]) + "Z"

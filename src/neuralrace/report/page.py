@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -18,10 +20,12 @@ from numpy.typing import ArrayLike
 from neuralrace.checks import entries, one_of, real_array, shown
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.plot import FORMATS, current_look, picture_bytes
-from neuralrace.report.names import file_name
 
 if TYPE_CHECKING:
     import matplotlib.figure
+
+PAGE = "index.html"
+"""The name of the page itself."""
 
 KINDS = ("simulation", "theory", "relu")
 """What a curve can be: solid, dashed, or solid and wide."""
@@ -446,6 +450,21 @@ class Page:
         for name, kind in kinds.items():
             for one in entries(name, getattr(self, name), f"pass a list: {name}=[…]"):
                 check_kind(f"an entry of {name}", one, kind, f"give {kind.__name__}s in {name}")
+
+
+def file_name(name: object) -> str:
+    """The name of a file in the folder of a page, or below it."""
+    text = name if isinstance(name, str) else ""
+    path = PurePosixPath(text)
+    outside = path.is_absolute() or ".." in path.parts
+    if not path.name or outside or text == PAGE or re.search(r"[\x00-\x1f\\:]", text):
+        raise NeuralRaceError(
+            "this cannot be the name of a file beside the page",
+            got=f"{name!r:.80}",
+            wanted=f"a path below the page's folder, with slashes, other than {PAGE!r}",
+            fix="for example 'losses.csv' or 'data/run.nc'",
+        )
+    return text
 
 
 def _check_optional_file(name: str) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from neuralrace.checks import file_path, not_overwritten, put_file, writable_folder
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.report.copies import with_copies
-from neuralrace.report.markup import html_in_folder, picture_width
-from neuralrace.report.names import PAGE
-from neuralrace.report.page import Curves, File, Page, Part, Picture, Section, Table
+from neuralrace.plot import current_look, picture_bytes
+from neuralrace.report.chart import drawn_curves
+from neuralrace.report.markup import html, picture_width
+from neuralrace.report.page import PAGE, Curves, File, Page, Part, Picture, Section, Table
 
 
 def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = ()) -> Path:
@@ -38,7 +40,7 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
     """
     check_kind("page", page, Page, "for example Page('My study', answer=['…'])")
     target = writable_folder(file_path(folder, "report.write(page, 'out/report')"))
-    page = with_copies(page)
+    page = _with_copies(page)
     contents = _contents(page)
     for name, content in {**contents, PAGE: b""}.items():
         path = target / name
@@ -56,7 +58,7 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
                 )
             continue
         put_file(path, content)
-    return put_file(target / PAGE, html_in_folder(page, _widths(page, target)).encode())
+    return put_file(target / PAGE, html(page, _widths(page, target)).encode())
 
 
 def _widths(page: Page, folder: Path) -> dict[str, float]:
@@ -104,3 +106,49 @@ def _parts(parts: Sequence[Part]) -> Iterator[Part]:
         yield part
         if isinstance(part, Section):
             yield from _parts(part.parts)
+
+
+# ---- pictures and curves also as files ----------------------------------------------------------
+
+
+def _with_copies(page: Page) -> Page:
+    """The page with links under every picture and all curves to the same as files.
+
+    They are called `figure_1.pdf`, `figure_2.pdf`, … in the order of the page. Pictures that are
+    files already stay as they are. A picture that was made outside of the look has no PDF and no
+    PNG: it is an SVG file.
+    """
+    if not current_look().formats:
+        return page
+    numbers = count(1)
+    sections = [replace(s, parts=list(_copied(s.parts, numbers))) for s in page.sections]
+    return replace(page, sections=sections)
+
+
+def _copied(parts: Sequence[Part], numbers: Iterator[int]) -> Iterator[Part]:
+    for part in parts:
+        if isinstance(part, Section):
+            yield replace(part, parts=list(_copied(part.parts, numbers)))
+            continue
+        yield part
+        if isinstance(part, Curves):
+            copies = _drawn(part)
+        elif isinstance(part, Picture) and isinstance(part.source, bytes):
+            own = "png" if part.source.startswith(b"\x89PNG") else "svg"
+            there = {**part.copies, own: part.source}
+            copies = {kind: there[kind] for kind in current_look().formats if kind in there}
+        else:
+            continue
+        name = f"figure_{next(numbers)}"  # also of one without copies: a name stays the same
+        yield from (File(f"{name}.{kind}", "", data) for kind, data in copies.items())
+
+
+def _drawn(curves: Curves) -> dict[str, bytes]:
+    """Curves as matplotlib draws them, in every format."""
+    import matplotlib.pyplot as plt
+
+    figure = drawn_curves(curves).get_figure(root=True)
+    assert figure is not None, "axes that were just made"
+    found = {kind: picture_bytes(figure, kind) for kind in current_look().formats}
+    plt.close(figure)
+    return found

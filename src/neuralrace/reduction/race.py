@@ -46,7 +46,7 @@ from neuralrace.reduction.words import (
     printed_rows,
     sentences,
 )
-from neuralrace.results import Result, Sentence, framed
+from neuralrace.results import SENTENCES, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
 from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
@@ -575,6 +575,9 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         rows = [dict(zip(HEADINGS, row, strict=True)) for row in printed_rows(self)]
         return framed(HEADINGS, rows) if rows else None
 
+    def __str__(self) -> str:  # as every result, but without pandas, which takes long to import
+        return self.describe()
+
     def describe(self, *, full: bool = False) -> str:
         """The text that `print(race)` shows; with `full`, all modes and variables with all edges.
 
@@ -588,10 +591,13 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
-        if not switch("full", full):
-            return str(self)
-        first, *others = (sentence.text for sentence in sentences(self, full=True))
-        return "\n".join([first, *table_lines(HEADINGS, printed_rows(self, full=True)), *others])
+        full = switch("full", full)
+        first, *others = (sentence.text for sentence in sentences(self, full))
+        left = len(others) - SENTENCES + 1
+        if not full and left > 0:
+            others[SENTENCES - 1 :] = [f"({left} more: sentences())"]
+        rows = printed_rows(self, full)
+        return "\n".join([first, *(table_lines(HEADINGS, rows) if rows else []), *others])
 
 
 def _has_axes(value: object) -> bool:

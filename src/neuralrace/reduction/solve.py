@@ -204,8 +204,8 @@ def _at(solution: BlockSolution, fine: Request, request: Request) -> BlockSoluti
     """What was solved for the finer request at the times of another."""
     at = np.isin(fine.times, request.times)[: len(solution.losses)]
     weights = {edge: w[at] for edge, w in solution.weights.items()}
-    losses, states = solution.losses[at], solution.states[at]
-    return replace(solution, weights=weights, losses=losses, states=states)
+    states = solution.states[at]
+    return replace(solution, weights=weights, losses=solution.losses[at], states=states)
 
 
 def _solutions(

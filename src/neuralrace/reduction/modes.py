@@ -231,7 +231,7 @@ class ModeTable(Result):
         more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
         return f"First {', then '.join(said[:SAID])}{more}."
 
-    def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How far, and on which side, every item stands in every mode; returns the axes.
 
         ```python

@@ -18,6 +18,7 @@ from itertools import chain, count
 from typing import Any, final
 from urllib.parse import quote
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -71,6 +72,8 @@ def value(given: Any, digits: int = 4) -> str:
         given = given.tolist()
     if isinstance(given, bool):
         return "true" if given else "false"
+    if isinstance(given, float) and np.isinf(given):
+        return "never" if given > 0 else "−∞"
     if isinstance(given, float):
         return f"{given:.{digits}g}"
     if isinstance(given, (list, tuple)):

@@ -22,7 +22,7 @@ from neuralrace.behaviour import (
     strategies,
     train_by_trials,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 ARCH = nr.Architecture(
     {"s": 2, "one": 1, "h": 3, "a": 2, "b": 2},
@@ -300,8 +300,8 @@ def test_stimuli_must_occur():
     never = nr.Dataset(task().x, task().y, sample_weight=[0.5, 0.0, 0.5])
     with says("stimulus 2 never occurs", got="1 of 3", wanted="positive", fix="take"):
         nr.flow(agent, agent.init(0), never, times=[1.0])
-    for left, side in ((0.0, "left"), (1.0, "right")):
-        with says(f"stimuli on the {side} never occur", got="left=", wanted="above 0"):
+    for left in (0.0, 1.0):
+        with refuses("left"):
             decision_task(left=left)
 
 
@@ -349,9 +349,9 @@ def test_a_layer_with_rate_zero_stays():
 def test_other_bad_input():
     with says("one neuron per choice", got="'q': 1", wanted="at least 2"):
         Agent(nr.Architecture({"x": 1, "q": 1}, {"e": ("x", "q")}), {"t": ["q"]}, {"e": "t"})
-    with says("unknown teaching signals", got="'two'", wanted="'one', 'three'"):
+    with refuses("signals"):
         deep_agent(signals="two")
-    with says("agent is of the wrong kind", got="GDLN", wanted="Agent"):
+    with refuses("agent"):
         train_by_trials(nr.GDLN(ARCH), task(), key=0, learning_rate=0.1, trials=1)
     with says("needs two contrasts", got="1 on the left", wanted="at least two"):
         sensitivity(np.full((2, 2), 0.5), decision_task((1.0,)))
@@ -407,9 +407,9 @@ def test_policies_of_ones_own_that_jump_have_no_stationary_points():
 
 
 def test_numbers_of_a_run():
-    with says("trials must be a whole number", got="0", wanted="at least 1"):
+    with refuses("trials"):
         train_by_trials(shallow_agent(), decision_task(), key=0, learning_rate=0.1, trials=0)
-    with says("scale must be", got="-1", wanted="at least 0"):
+    with refuses("scale"):
         train_by_trials(
             shallow_agent(), decision_task(), key=0, learning_rate=0.1, trials=1, scale=-1.0
         )

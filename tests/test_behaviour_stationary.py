@@ -19,10 +19,9 @@ from neuralrace.behaviour import (
     stationary_points,
     strategies,
 )
-from neuralrace.behaviour.routes import unstable
-from neuralrace.behaviour.symmetry import symmetries
-from neuralrace.behaviour.vectors import flat, jacobian, velocity
-from tests.test_errors import says
+from neuralrace.behaviour.points import unstable
+from neuralrace.behaviour.vectors import flat, jacobian, symmetries, velocity
+from tests.test_errors import refuses, says
 
 CONTRASTS = (0.25, 1.0)
 
@@ -297,9 +296,9 @@ def test_errors_of_the_search():
     task = decision_task(CONTRASTS)
     with says("policy that is smooth", got="EpsilonGreedy", wanted="continuously", fix="Softmax"):
         stationary_points(deep_agent(policy=EpsilonGreedy()), task)
-    with says("starts must be a whole number", got="0", wanted="at least 1"):
+    with refuses("starts"):
         stationary_points(deep_agent(), task, starts=0)
-    with says("agent is of the wrong kind", got="str", wanted="Agent"):
+    with refuses("agent"):
         stationary_points("deep", task)
     sizes = {"x": 1, "q": 2} | {f"h{k}": 1 for k in range(13)}
     edges = {f"a{k}": ("x", f"h{k}") for k in range(13)} | {

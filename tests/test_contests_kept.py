@@ -11,8 +11,7 @@ from neuralrace.explorer import racing
 from neuralrace.explorer.trust import Trust
 from neuralrace.reduction import Race
 from neuralrace.reln.explained import settling
-from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.observed.held import lines_of
+from neuralrace.reln.explained.fixed_points import Samples, lines_of
 
 
 def gatings(delta: float, total: int = 16) -> dict:

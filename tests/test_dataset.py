@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.dataset import matched
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from verification.cases import random_case
 
 seeds = st.integers(0, 2**32 - 1)
@@ -178,7 +178,7 @@ def test_mask_by_labels():
     np.testing.assert_array_equal(data.mask(context=range(5)), [1] * 6)
     assert data.mask().all()
     assert not data.mask(context=3, old=1)[3:].any()
-    with says("no sample has this label 'context'", got="[7]", wanted="[1, 2, 3]", fix="dead"):
+    with says("no sample has this label 'context'", got="[7]", wanted="[1, 2, 3]"):
         data.mask(context=7)
     flags = simple(2, labels={"on": np.array([True, False])})
     np.testing.assert_array_equal(flags.mask(on=True), [1, 0])
@@ -452,15 +452,13 @@ def test_gates_that_the_graph_cannot_have():
 
 @pytest.mark.parametrize("hidden", [(16, 16), {"a": (16, 16)}, {"a": 0}, 2.5])
 def test_the_width_of_a_pathway_is_one_number(hidden):
-    with pytest.raises(nr.NeuralRaceError) as caught:
+    with refuses("hidden"):
         nr.pathways(context_task(), {"a": None}, hidden=hidden)
-    assert "hidden" in caught.value.what and "'a'" in caught.value.what
-    assert "one hidden layer" in caught.value.fix
 
 
 def test_bad_pathways():
     base = context_task()
-    with says("no pathways", got="{}", wanted="{name: mask or None}"):
+    with refuses("pathways"):
         nr.pathways(base, {}, hidden=3)
     with says("a width to every pathway", got="'a', 'c'", wanted="'a', 'b'"):
         nr.pathways(base, {"a": None, "b": None}, hidden={"a": 3, "c": 4})
@@ -597,7 +595,7 @@ def test_what_a_table_cannot_give():
         nr.Dataset.from_frame(FRAME, x=["kind"], y=["cost"])
     with says("no column 'heigt'", got="'heigt'", wanted="'height'", fix="did you mean 'height'?"):
         nr.Dataset.from_frame(FRAME, x=["heigt"], y=["cost"])
-    with says("columns are given as a list", got="'size'", wanted="list", fix="['size']"):
+    with refuses("x", "list"):
         nr.Dataset.from_frame(FRAME, x="size", y=["cost"])
     holes = FRAME.assign(kind=["pear", None, "fig"], size=[1.0, np.nan, 2.0])
     with says("label 'kind' has missing values", got="'kind'", wanted="every sample"):

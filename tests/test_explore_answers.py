@@ -112,6 +112,12 @@ def test_a_share_is_said_as_one(trust):
     assert told[1].endswith(f"below a share of {left} of the initial loss; cases can get to 0.")
 
 
+def test_curves_may_be_asked_to_last_a_rounding_longer(trust):
+    end = result("predict", trust, state=xor_state())["end"]
+    for until in (np.nextafter(end, np.inf), (1 + 1e-12) * end):
+        assert result("predict", trust, state=xor_state(), until=float(until))["times"][-1] == end
+
+
 def test_a_share_that_is_none_is_an_error_of_its_key(trust):
     state = xor_state(0.7, contest={"criterion": 1.5, "relative": True})
     assert error("predict", trust, state=state)["key"] == "contest.criterion"

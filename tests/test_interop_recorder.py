@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 from tests import fake_torch as nn
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})
 
@@ -99,7 +99,7 @@ def test_folders_that_do_not_fit(tmp_path):
 
 
 def test_models_that_do_not_fit(tmp_path):
-    with says("needs a model", got="dict", wanted="nn.Module"):
+    with refuses("model"):
         nr.TorchRecorder({}, DATA, folder=tmp_path)  # type: ignore[arg-type]
     with says("'1'", got="BatchNorm1d", wanted="fully connected"):
         nr.TorchRecorder(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d()), DATA, folder=tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace.reln.observed.similarity import hidden_layers
+from neuralrace.reln.observed.evidence import hidden_layers
 from tests.test_errors import says
 
 RATE = 0.1
@@ -59,7 +59,7 @@ def test_outputs_on_every_sample_and_time():
     assert found.outputs[found.time == when, sample] == found.outputs_max
     assert found.similarity == {}
     assert "was not compared" in str(found)
-    assert "another seed is away is not known" in str(found)
+    assert "no other seed" in str(found)
 
 
 def test_similarity_is_blind_to_scale_and_rotation_and_sees_structure():
@@ -115,7 +115,7 @@ def test_floor_stands_beside_the_candidate(deep):
     )
     assert apart.times_floor_outputs == pytest.approx(2.0)
     assert apart.frame().set_index("quantity").loc["outputs", "per_seed"] == pytest.approx(2.0)
-    assert ", 2 times as far as those of another seed" in apart.sentences()[0].text
+    assert "outputs (2 times as far as another seed)" in apart.sentences()[0].text
     assert len(found.plot(log=False).lines) == 2
     assert nr.reln.certify(run, far, floor=run).times_floor is None
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reln.explained.stretches import stretches
+from neuralrace.reln.explained.fall import stretches
 
 
 @pytest.mark.parametrize("growth", [1.0, 3.0, 0.7])

@@ -9,6 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.sentences import where
 from neuralrace.reln.explained.types import symmetries
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
@@ -21,7 +22,6 @@ from neuralrace.reln.explained.types.timeline import (
     together,
     without_chatter,
 )
-from neuralrace.reln.explained.words import where
 from tests.test_errors import says
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2

@@ -216,3 +216,10 @@ def test_files_that_hold_no_result_of_ours_are_refused(every, tmp_path):
         np.savez(tmp_path / "odd.npz", text=np.array(json.dumps(text)))
         with refuses("file"):
             Result.load(tmp_path / "odd.npz")
+
+
+def test_the_page_of_results_is_current(every):
+    from docs import results as page
+
+    assert page.PAGE.read_text() == page.page(), "`python -m docs.results` writes it"
+    assert {*COLUMNS} <= {*page.results()}

@@ -81,9 +81,9 @@ def test_gatings_run_and_are_as_expressive_as_nrr_says(gating, least):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"contexts": 0}, "the number of contexts"),
-        ({"order": 1}, "(?s)the order.*at least 2"),
-        ({"bound": 0.0}, "the bound of the inputs must be a positive number"),
+        ({"contexts": 0}, "contexts"),
+        ({"order": 1}, "order"),
+        ({"bound": 0.0}, "bound"),
         ({"samples": 1}, "(?s)the number of samples.*at least 2"),
     ],
 )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import Dataset, tasks
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 
 def test_a_context_decision_reports_the_stream_asked_for():
@@ -99,13 +99,13 @@ def test_what_is_not_possible_is_said():
         tasks.parity(30)
     with says("a stream needs values", got="levels = 3", wanted="an even number", fix="levels=4"):
         tasks.context_decision(levels=3)
-    with says("cue must be", got="nan", wanted="finite number"):
+    with refuses("cue"):
         tasks.context_decision(cue=np.nan)
     with says("pairs", got="'some'", wanted="'all'"):
         tasks.transitive_inference(4, pairs="some")
     with says("divided equally", got="10 points", wanted="multiple of 4", fix="points=12"):
         tasks.ring_classification(10, classes=4)
-    with says("random key", got="'seed'", wanted="seed", fix="key=0"):
+    with refuses("key"):
         tasks.gaussian(key="seed")
-    with says("the number of samples", got="0", wanted="at least 1"):
+    with refuses("samples"):
         tasks.teacher(samples=0)

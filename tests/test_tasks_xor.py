@@ -82,14 +82,13 @@ def test_one_pathway_is_on_for_each_sample():
 
 @pytest.mark.parametrize("delta", [-0.1, np.inf, np.nan])
 def test_impossible_margins(delta):
-    with pytest.raises(nr.NeuralRaceError, match="the margin Δ of the extended XoR") as error:
+    with pytest.raises(nr.NeuralRaceError, match="delta"):
         tasks.extended_xor(delta)
-    assert error.value.got == repr(delta)
 
 
 @pytest.mark.parametrize("sign", [0.0, np.inf])
 def test_impossible_signs(sign):
-    with pytest.raises(nr.NeuralRaceError, match="other than 0"):
+    with pytest.raises(nr.NeuralRaceError, match="sign"):
         tasks.xor(sign)
 
 

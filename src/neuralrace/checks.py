@@ -96,6 +96,23 @@ def kind_of(array: object) -> str:
     return getattr(getattr(array, "dtype", None), "kind", "")
 
 
+def is_number(value: Any) -> bool:
+    """Whether this is one real number, which may be traced; booleans are none."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or np.ma.is_masked(value):
+        return False
+    if hasattr(value, "dtype"):
+        floating = kind_of(value) in "fiu" or "float" in str(value.dtype)  # such as bfloat16
+        return value.shape == () and kind_of(value) != "" and floating
+    return hasattr(value, "__float__") or hasattr(value, "__index__")
+
+
+def is_integer(value: Any) -> bool:
+    """Whether this is one integer, which may be traced; booleans are none."""
+    if hasattr(value, "dtype"):
+        return value.shape == () and kind_of(value) in ("i", "u")
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
 # ---- numbers ------------------------------------------------------------------------------------
 
 

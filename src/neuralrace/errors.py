@@ -14,6 +14,7 @@ __all__ = [
     "install_extra",
     "listed",
     "nearest_name",
+    "require",
     "spelled",
     "warn_user",
     "whole_number",
@@ -53,6 +54,19 @@ def _rebuild(
     kind: type[NeuralRaceError], what: str, got: str, wanted: str, fix: str
 ) -> NeuralRaceError:
     return kind(what, got=got, wanted=wanted, fix=fix)
+
+
+def require(ok: object, what: str, *, got: object, wanted: object, fix: str) -> None:
+    """Raise the package's error, with these four parts, unless something holds.
+
+    ```python
+    >>> from neuralrace.errors import require
+    >>> require(1 > 0, "steps must be positive", got=1, wanted="at least 1", fix="steps=1000")
+
+    ```
+    """
+    if not ok:
+        raise NeuralRaceError(what, got=got, wanted=wanted, fix=fix)
 
 
 def install_extra(name: str) -> str:

@@ -6,24 +6,97 @@ are NumPy or JAX arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import jax
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike as ArrayLike
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+else:
+
+    class _Readable(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            kinds = (list, tuple, range, int, float, complex, np.generic)
+            return (
+                hasattr(value, "__array__") or hasattr(value, "dtype") or isinstance(value, kinds)
+            )
+
+    class ArrayLike(metaclass=_Readable):
+        """What reads as an array: arrays, numbers, and lists of them."""
+
 
 __all__ = [
     "Array",
     "ArrayLike",
+    "Count",
+    "Finite",
+    "Inside",
     "Key",
+    "NotNegative",
+    "Positive",
+    "PositiveShare",
+    "Several",
+    "Share",
     "Weights",
     "WeightsLike",
+    "Whole",
 ]
 
 Array: TypeAlias = np.ndarray | jax.Array
 """An array as the package returns it."""
+
+
+@dataclass(frozen=True)
+class Within:
+    """The range of a number: what is at least, above, at most and below it."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
+
+    def holds(self, number: float) -> bool:
+        """Whether a finite number is in the range."""
+        inside = self.least <= number <= self.most and self.above < number < self.below
+        return inside and math.isfinite(number)
+
+    def __str__(self) -> str:
+        limits = {"of at least": "least", "above": "above", "at most": "most", "below": "below"}
+        named = ((word, getattr(self, name)) for word, name in limits.items())
+        return " and ".join(f"{word} {value:g}" for word, value in named if math.isfinite(value))
+
+
+Whole: TypeAlias = Annotated[int, Within(least=0)]
+"""An integer of at least 0."""
+
+Count: TypeAlias = Annotated[int, Within(least=1)]
+"""How many there are of something: an integer of at least 1."""
+
+Several: TypeAlias = Annotated[int, Within(least=2)]
+"""How many there are of something of which one does not do: an integer of at least 2."""
+
+Finite: TypeAlias = Annotated[float, Within()]
+"""A finite number."""
+
+Positive: TypeAlias = Annotated[float, Within(above=0)]
+"""A finite number above zero."""
+
+Share: TypeAlias = Annotated[float, Within(least=0, most=1)]
+"""A part of a whole, from 0 to 1."""
+
+NotNegative: TypeAlias = Annotated[float, Within(least=0)]
+"""A finite number of at least zero."""
+
+PositiveShare: TypeAlias = Annotated[float, Within(above=0, most=1)]
+"""A part of a whole that is not nothing."""
+
+Inside: TypeAlias = Annotated[float, Within(above=0, below=1)]
+"""A part of a whole that is neither nothing nor everything."""
 
 Key: TypeAlias = int | jax.Array
 """What every function that draws takes as `key`: a key of `jax.random`, or an integer for one."""

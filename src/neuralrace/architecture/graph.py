@@ -16,14 +16,60 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, final
 
 from neuralrace.architecture import build
-from neuralrace.architecture.checks import checked_edges, checked_mapping, checked_sizes
-from neuralrace.architecture.path import Path
-from neuralrace.checks import check_axes
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
+from neuralrace.architecture.build import checked_edges, checked_sizes
+from neuralrace.checks import by_name, check_axes
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
+from neuralrace.types import Count, Whole
 
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
+
+
+@final
+@dataclass(frozen=True)
+class Path:
+    """A chain of edges from an input node to an output node (NRR §3).
+
+    `W_p` is the ordered product of the matrices of `edges`, `g_p` the product of every gate on the
+    way, those of both ends included.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> path = nr.Architecture.chain(2, 8, 8, 1).paths()[0]
+    >>> path.before("W2"), path.after("W2")
+    (('W1',), ('W3',))
+
+    ```
+    """
+
+    edges: tuple[str, ...]
+    source: str
+    target: str
+
+    @door
+    def before(self, edge: str) -> tuple[str, ...]:
+        """The edges that precede `edge`: s̄(p, e) of NRR Eq. 3."""
+        return self.edges[: self._index(edge)]
+
+    @door
+    def after(self, edge: str) -> tuple[str, ...]:
+        """The edges that follow `edge`: t̄(p, e) of NRR Eq. 3."""
+        return self.edges[self._index(edge) + 1 :]
+
+    def _index(self, edge: str) -> int:
+        if not isinstance(edge, str) or edge not in self.edges:
+            raise NeuralRaceError(
+                f"edge {edge!r} is not on this path",
+                got=repr(edge),
+                wanted=f"one of {listed(self.edges)}",
+                fix="ask only for edges of path.edges",
+            )
+        return self.edges.index(edge)
+
+    def __str__(self) -> str:
+        return f"{self.source} -[{' '.join(self.edges)}]-> {self.target}"
 
 
 class Gated(Protocol):
@@ -66,8 +112,8 @@ class Architecture:
     edges: Mapping[str, tuple[str, str]]
 
     def __post_init__(self) -> None:
-        sizes = checked_mapping(self.sizes, "sizes", "{node: number of neurons}")
-        edges = checked_mapping(self.edges, "edges", "{edge: (source, target)}")
+        sizes = by_name("sizes", self.sizes, "sizes={'x': 2, 'h': 100, 'y': 1}")
+        edges = by_name("edges", self.edges, "edges={'W1': ('x', 'h')}")
         object.__setattr__(self, "sizes", MappingProxyType(checked_sizes(sizes)))
         object.__setattr__(self, "edges", MappingProxyType(checked_edges(edges, sizes)))
         _ = self.order  # raises on a cycle
@@ -170,6 +216,7 @@ class Architecture:
 
     # ---- paths ---------------------------------------------------------------------------------
 
+    @door
     def path_count(
         self, edge: str | None = None, source: str | None = None, target: str | None = None
     ) -> int:
@@ -205,7 +252,8 @@ class Architecture:
         start, end = self.edges[edge]
         return before[start] * after[end]
 
-    def paths(self, limit: int = 100_000) -> tuple[Path, ...]:
+    @door
+    def paths(self, limit: Whole = 100_000) -> tuple[Path, ...]:
         """Every path from an input to an output, if there are at most `limit`.
 
         ```python
@@ -215,16 +263,15 @@ class Architecture:
 
         ```
         """
-        limit = whole_number("limit", limit, least=0, fix="for example limit=100_000")
         count = self.path_count()
-        if count > limit:
-            raise NeuralRaceError(
-                "too many paths to list",
-                got=f"{count} paths",
-                wanted=f"at most limit={limit}",
-                fix="use path_count() to count them, net.loss and jax.grad for the dynamics, "
-                "nr.reduce for the race (none of them lists paths), or a larger limit",
-            )
+        require(
+            count <= limit,
+            "too many paths to list",
+            got=f"{count} paths",
+            wanted=f"at most limit={limit}",
+            fix="use path_count() to count them, net.loss and jax.grad for the dynamics, "
+            "nr.reduce for the race (none of them lists paths), or a larger limit",
+        )
         return tuple(path for node in self.inputs for path in self._paths_from(node))
 
     def _paths_from(self, source: str) -> Iterator[Path]:
@@ -277,6 +324,7 @@ class Architecture:
         return cls(*build.layered(layers))
 
     @classmethod
+    @door
     def parallel(
         cls,
         inputs: Mapping[str, int],
@@ -303,8 +351,15 @@ class Architecture:
         return cls(*build.parallel(inputs, hidden, outputs, reads, writes))
 
     @classmethod
+    @door
     def routing(
-        cls, M: int, *, inputs: int = 4, hidden: int = 64, outputs: int = 7, P: int | None = None
+        cls,
+        M: Count,
+        *,
+        inputs: Count = 4,
+        hidden: Count = 64,
+        outputs: Count = 7,
+        P: Count | None = None,
     ) -> Architecture:
         """The pathway network of NRR Fig. 4a and 5a: M input and M output domains.
 
@@ -337,13 +392,13 @@ class Architecture:
         """
         biases = {f"{BIAS}_{v}": (BIAS, v) for v in (*self.hidden, *self.outputs)}
         for name in (BIAS, *biases):
-            if name in self.sizes or name in self.edges:
-                raise NeuralRaceError(
-                    f"the name {name!r} is taken",
-                    got=f"a node or edge named {name!r}",
-                    wanted="that name free for the bias",
-                    fix="rename yours, or leave out bias=True if this is the bias already",
-                )
+            require(
+                name not in self.sizes and name not in self.edges,
+                f"the name {name!r} is taken",
+                got=f"a node or edge named {name!r}",
+                wanted="that name free for the bias",
+                fix="rename yours, or leave out bias=True if this is the bias already",
+            )
         return Architecture({**self.sizes, BIAS: 1}, {**self.edges, **biases})
 
     # ---- other forms ---------------------------------------------------------------------------
@@ -364,6 +419,7 @@ class Architecture:
         return build.to_networkx(self.sizes, self.edges)
 
     @classmethod
+    @door
     def from_networkx(cls, graph: networkx.DiGraph) -> Architecture:
         """From a networkx digraph whose nodes carry a `size`; see `to_networkx`.
 
@@ -372,6 +428,7 @@ class Architecture:
         """
         return cls(*build.from_networkx(graph))
 
+    @door
     def draw(self, data: Gated | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph; with a dataset, also where each node and edge is gated on.
 

@@ -21,9 +21,10 @@ from neuralrace.behaviour.policies import (
 )
 from neuralrace.checks import by_name, entries, is_traced, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import Batch
 from neuralrace.dynamics.systems import chosen
-from neuralrace.errors import NeuralRaceError, listed, spelled
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import SampleLoss, checked_loss, squared
 from neuralrace.types import Weights, WeightsLike
@@ -107,15 +108,18 @@ class Agent(Network):
 
     # ---- what it does --------------------------------------------------------------------------
 
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The response of every node: the network is linear."""
         return self._linear.responses(weights, data)
 
+    @door
     def choices(self, weights: WeightsLike, data: Dataset) -> Float[Array, "N choices"]:
         """The probability of every choice on every stimulus, π(Q^tot); can be recorded."""
         outputs = self(weights, data)
         return self.policy(sum(outputs.values(), jnp.zeros(())))
 
+    @door
     def loss(
         self, weights: WeightsLike, data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
@@ -127,6 +131,7 @@ class Agent(Network):
 
     # ---- how it learns -------------------------------------------------------------------------
 
+    @door
     def loss_and_step(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
@@ -136,6 +141,7 @@ class Agent(Network):
         seen = _Experience(data, self.choices(arrays, data), self._reward(data, arrays))
         return self._taught(arrays, seen, rate)
 
+    @door
     def trial(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, key: Array
     ) -> tuple[Float[Array, ""], Weights]:
@@ -154,6 +160,7 @@ class Agent(Network):
         reward = (draw[2] < self._reward(shown, arrays)).astype(dtype)
         return self._taught(arrays, _Experience(shown, acting, reward), rate)
 
+    @door
     def check(self, data: Dataset) -> None:
         """Raise where the data is no task with rewards: see `Agent`."""
         check_rewards(data)
@@ -162,13 +169,13 @@ class Agent(Network):
     def _reward(self, data: Dataset, arrays: Weights | None = None) -> Float[Array, "N choices"]:
         """The probability that each choice is rewarded, in the precision of the weights."""
         reward = jnp.asarray(next(iter(data.y.values())))
-        if reward.ndim != 2 or reward.shape[1] != self.n_choices:
-            raise NeuralRaceError(
-                "there must be one reward per choice",
-                got=f"rewards of shape {reward.shape} for {self.n_choices} choices",
-                wanted=f"shape (N, {self.n_choices})",
-                fix="a column of y for every choice",
-            )
+        require(
+            reward.ndim == 2 and reward.shape[1] == self.n_choices,
+            "there must be one reward per choice",
+            got=f"rewards of shape {reward.shape} for {self.n_choices} choices",
+            wanted=f"shape (N, {self.n_choices})",
+            fix="a column of y for every choice",
+        )
         return reward if arrays is None else reward.astype(jnp.result_type(*arrays.values()))
 
     def _taught(
@@ -206,6 +213,7 @@ class Agent(Network):
         return {"arch": graph, "policy": described(self.policy)} | told
 
     @classmethod
+    @door
     def from_description(cls, description: Mapping[str, Any]) -> Agent:
         """The agent that `describe` described."""
         edges = {edge: (s, t) for edge, (s, t) in description["arch"]["edges"].items()}
@@ -328,13 +336,13 @@ def check_rewards(data: Dataset) -> None:
     node, first = next(iter(tables.items()))
     fix = "y = {output node: probability that each choice is rewarded}, the same for all nodes"
     for other, table in tables.items():
-        if table.shape != first.shape or not (table == first).all():
-            raise NeuralRaceError(
-                f"the rewards of {node!r} and {other!r} differ",
-                got=f"{node!r} of shape {first.shape}, {other!r} of shape {table.shape}",
-                wanted="one reward for each choice, whatever predicts it",
-                fix=fix,
-            )
+        require(
+            table.shape == first.shape and (table == first).all(),
+            f"the rewards of {node!r} and {other!r} differ",
+            got=f"{node!r} of shape {first.shape}, {other!r} of shape {table.shape}",
+            wanted="one reward for each choice, whatever predicts it",
+            fix=fix,
+        )
     if not ((first >= 0) & (first <= 1)).all():
         raise NeuralRaceError(
             "rewards must be probabilities",
@@ -342,13 +350,13 @@ def check_rewards(data: Dataset) -> None:
             wanted="numbers from 0 to 1: how often a choice is rewarded with 1",
             fix=fix,
         )
-    if not first.any():
-        raise NeuralRaceError(
-            "the losses have no reward: no choice is ever rewarded",
-            got="rewards of 0 for every stimulus and choice",
-            wanted="at least one choice that is rewarded",
-            fix=fix,
-        )
+    require(
+        first.any(),
+        "the losses have no reward: no choice is ever rewarded",
+        got="rewards of 0 for every stimulus and choice",
+        wanted="at least one choice that is rewarded",
+        fix=fix,
+    )
     never = np.flatnonzero(np.asarray(data.probability) <= 0)
     if never.size:
         raise NeuralRaceError(

@@ -6,17 +6,18 @@ else is ours: one cortical node per side, the contrasts, the policy, rates and d
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.behaviour.agent import Agent, PerEdge
 from neuralrace.behaviour.policies import Policy, Softmax
-from neuralrace.checks import one_of, real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.types import ArrayLike
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
+from neuralrace.types import ArrayLike, Count, Inside, PositiveShare
 
 SIDES: tuple[str, ...] = ("left", "right")
 """Where a stimulus appears, and the two choices, in this order."""
@@ -27,12 +28,10 @@ CONTRASTS = (0.125, 0.25, 0.5, 1.0)
 VALUES: tuple[str, ...] = ("q_stim", "q_const")
 """The output nodes: what stimuli and the constant contribute to the values of the choices."""
 
-SIGNALS = ("three", "one")
-"""Three teaching signals as in the talk, or the total one for all edges."""
 
-
+@door
 def decision_task(
-    contrasts: ArrayLike = CONTRASTS, *, left: float = 0.5, reliability: float = 1.0
+    contrasts: ArrayLike = CONTRASTS, *, left: Inside = 0.5, reliability: PositiveShare = 1.0
 ) -> Dataset:
     """A stimulus on the left or right; the choice of its side is rewarded (Talk).
 
@@ -64,21 +63,9 @@ def decision_task(
             wanted=wanted,
             fix=fix,
         )
-    fix = "left=0.5 shows both sides equally often"
-    share = real_number("left", left, least=0, most=1, fix=fix)
-    if share in (0, 1):
-        raise NeuralRaceError(
-            f"stimuli on the {SIDES[int(share)]} never occur",
-            got=f"left={share:g}",
-            wanted="a share above 0 and below 1",
-            fix=fix,
-        )
-    paid = real_number(
-        "reliability", reliability, above=0, most=1, fix="reliability=1.0 always rewards"
-    )
     side = np.repeat([0, 1], len(levels))
     contrast = np.tile(levels, 2)
-    reward = paid * np.eye(2)[side]
+    reward = reliability * np.eye(2)[side]
     return Dataset(
         {
             "left": (contrast * (side == 0))[:, None],
@@ -86,15 +73,16 @@ def decision_task(
             "constant": np.ones((len(side), 1)),
         },
         dict.fromkeys(VALUES, reward),
-        sample_weight=np.where(side == 0, share, 1 - share) / len(levels),
+        sample_weight=np.where(side == 0, left, 1 - left) / len(levels),
         labels={"side": np.array(SIDES)[side], "contrast": contrast},
     )
 
 
+@door
 def deep_agent(
     *,
-    neurons: int = 1,
-    signals: str = "three",
+    neurons: Count = 1,
+    signals: Literal["three", "one"] = "three",
     policy: Policy | None = None,
     rates: PerEdge = 1.0,
     decay: PerEdge = 0.0,
@@ -125,10 +113,9 @@ def deep_agent(
 
     ```
     """
-    size = whole_number("neurons", neurons, fix="neurons=1, the cortical neurons of each side")
     arch = Architecture(
         dict.fromkeys((*SIDES, "constant"), 1)
-        | {f"cortex_{side}": size for side in SIDES}
+        | {f"cortex_{side}": neurons for side in SIDES}
         | dict.fromkeys(VALUES, 2),
         {f"see_{side}": (side, f"cortex_{side}") for side in SIDES}
         | {f"from_{side}": (f"cortex_{side}", "q_stim") for side in SIDES}
@@ -138,9 +125,10 @@ def deep_agent(
     return _agent(arch, first, signals, policy, rates, decay)
 
 
+@door
 def shallow_agent(
     *,
-    signals: str = "three",
+    signals: Literal["three", "one"] = "three",
     policy: Policy | None = None,
     rates: PerEdge = 1.0,
     decay: PerEdge = 0.0,
@@ -172,7 +160,6 @@ def _agent(
     rates: Any,
     decay: Any,
 ) -> Agent:
-    one_of("teaching signals", signals, SIGNALS, "signals='three' as in the talk")
     trained = first | {f"from_{side}": "stim" for side in SIDES} | {"from_constant": "const"}
     if signals == "one":
         trained = dict.fromkeys(arch.edges, "total")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.checks import real_number, shown
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 
 Policy: TypeAlias = Callable[[Float[Array, "N choices"]], Float[Array, "N choices"]]
 """A function of the values of all choices, one row per stimulus, to their probabilities."""
@@ -111,8 +111,13 @@ def check_policy(policy: Any, choices: int) -> None:
             "the policy cannot be evaluated", got=message, wanted=wanted, fix=fix
         ) from error
     got = fault(found, values.shape)
-    if got is not None:
-        raise NeuralRaceError("the policy is not a distribution", got=got, wanted=wanted, fix=fix)
+    require(
+        got is None,
+        "the policy is not a distribution",
+        got=got,
+        wanted=wanted,
+        fix=fix,
+    )
 
 
 def fault(found: np.ndarray, shape: tuple[int, ...]) -> str | None:

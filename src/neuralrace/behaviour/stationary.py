@@ -15,29 +15,31 @@ from jaxtyping import Float
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.points import (
+    Route,
     StationaryPoint,
     distinct,
+    find_routes,
     gap,
     is_rest,
     point_at,
     simplest,
 )
 from neuralrace.behaviour.policies import jumps
-from neuralrace.behaviour.routes import Route, find_routes
-from neuralrace.behaviour.symmetry import symmetries
 from neuralrace.behaviour.vectors import (
     flat,
     roots,
+    symmetries,
 )
-from neuralrace.checks import generator, real_array, real_number
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot import COLOURS, style
 from neuralrace.results import Result, Sentence, framed
 from neuralrace.text import numbered, several
-from neuralrace.tolerances import ARRIVED, STATIONARY
+from neuralrace.tolerances import ARRIVED, DIGITS, STATIONARY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key, NotNegative, Positive
 
 if TYPE_CHECKING:
     import pandas
@@ -81,8 +83,9 @@ class Rest:
     distance: float
 
 
+@door
 def stationary_points(
-    agent: Agent, data: Dataset, *, starts: int = 256, key: Key = 0
+    agent: Agent, data: Dataset, *, starts: Count = 256, key: Key = 0
 ) -> StationaryPoints:
     """All stationary points of the average learning of an agent that a search finds.
 
@@ -110,30 +113,27 @@ def stationary_points(
 
     ```
     """
-    check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
-    check_kind("data", data, Dataset, "behaviour.decision_task()")
     agent.check(data)
-    if jumps(agent.policy, agent.n_choices):
-        raise NeuralRaceError(
-            "stationary points need a policy that is smooth",
-            got=f"{agent.policy}, which jumps where values cross",
-            wanted="probabilities that change continuously with the values",
-            fix="policy=behaviour.Softmax(5.0)",
-        )
+    require(
+        not jumps(agent.policy, agent.n_choices),
+        "stationary points need a policy that is smooth",
+        got=f"{agent.policy}, which jumps where values cross",
+        wanted="probabilities that change continuously with the values",
+        fix="policy=behaviour.Softmax(5.0)",
+    )
     hidden = agent.arch.hidden
-    if len(hidden) > MOST:
-        raise NeuralRaceError(
-            "there are too many sets of hidden nodes",
-            got=f"{len(hidden)} hidden nodes",
-            wanted=f"at most {MOST}",
-            fix="several neurons per node instead of several nodes",
-        )
-    count = whole_number("starts", starts, fix="starts=256")
+    require(
+        len(hidden) <= MOST,
+        "there are too many sets of hidden nodes",
+        got=f"{len(hidden)} hidden nodes",
+        wanted=f"at most {MOST}",
+        fix="several neurons per node instead of several nodes",
+    )
     rng = generator(key)
     sets = list(chain.from_iterable(combinations(hidden, k) for k in range(len(hidden) + 1)))
     with jax.enable_x64(True):
         given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), data)
-        rows = np.concatenate([_starts(agent, learned, count, rng) for learned in sets])
+        rows = np.concatenate([_starts(agent, learned, starts, rng) for learned in sets])
         relaxed = jnp.arange(len(rows)) % 2 == 0
         ends, residual = map(np.asarray, roots(agent, given, jnp.asarray(rows), relaxed))
         fine = np.isfinite(ends).all(axis=1) & (residual <= STATIONARY)
@@ -235,12 +235,15 @@ class StationaryPoints(Result):
 
         with style():
             ax = plt.subplots()[1] if ax is None else ax
-            at = [(point.index, point.loss) for point in self.points]
+            at = [(point.index, round(point.loss, DIGITS)) for point in self.points]
+            names: dict[tuple[int, float], list[str]] = {}
             for point, place in zip(self.points, at, strict=True):
                 face = COLOURS["theory"] if point.is_stable else "white"
                 ax.plot(*place, "o", color=COLOURS["theory"], markerfacecolor=face)
-                name = ", ".join(point.learned) or "nothing learned"
-                ax.annotate(name, place, (5, 4), textcoords="offset points", fontsize="small")
+                names.setdefault(place, []).append(", ".join(point.learned) or "nothing learned")
+            for place, said in names.items():
+                text = "\n".join(said)
+                ax.annotate(text, place, (6, 3), textcoords="offset points", fontsize="small")
             for route in self.__dict__.get("routes", ()):
                 if route.target is not None:
                     ends = {"xy": at[route.target], "xytext": at[route.source]}
@@ -272,6 +275,7 @@ class StationaryPoints(Result):
                 graph.add_edge(route.source, route.target, node=route.node, rate=route.rate)
         return graph
 
+    @door
     def distances(self, outputs: Mapping[str, ArrayLike]) -> Float[np.ndarray, "*shape points"]:
         """The distance of values from those of every point, in the order of `points`.
 
@@ -291,24 +295,23 @@ class StationaryPoints(Result):
         count, nodes = self.data.n_samples, self.agent.arch.outputs
         form = f"(…, {count}, {self.agent.n_choices})"
         fix = "run.values['outputs'] of a run with record={'outputs': True}"
-        check_kind("outputs", outputs, Mapping, fix)
         given = []
         for node in nodes:
-            if node not in outputs:
-                raise NeuralRaceError(
-                    f"there are no outputs of {node!r}",
-                    got=listed(outputs),
-                    wanted=listed(nodes),
-                    fix=fix,
-                )
+            require(
+                node in outputs,
+                f"there are no outputs of {node!r}",
+                got=listed(outputs),
+                wanted=listed(nodes),
+                fix=fix,
+            )
             one = real_array(f"outputs[{node!r}]", outputs[node], wanted=form, fix=fix)
-            if one.ndim < 2 or one.shape[-2:] != (count, self.agent.n_choices):
-                raise NeuralRaceError(
-                    "the outputs do not fit the task",
-                    got=f"{node!r} of shape {one.shape}",
-                    wanted=form,
-                    fix=fix,
-                )
+            require(
+                one.ndim >= 2 and one.shape[-2:] == (count, self.agent.n_choices),
+                "the outputs do not fit the task",
+                got=f"{node!r} of shape {one.shape}",
+                wanted=form,
+                fix=fix,
+            )
             given.append(one)
         here = np.stack(np.broadcast_arrays(*given), axis=-3)
         far = np.empty((*here.shape[:-3], len(self.points)))
@@ -316,7 +319,10 @@ class StationaryPoints(Result):
             far[..., k] = gap(self.data, here, np.stack([point.outputs[v] for v in nodes]))
         return far
 
-    def rests(self, run: Trajectory, *, speed: float, least: float) -> tuple[tuple[Rest, ...], ...]:
+    @door
+    def rests(
+        self, run: Trajectory, *, speed: Positive, least: NotNegative
+    ) -> tuple[tuple[Rest, ...], ...]:
         """Where runs rest: spans of at least `least` in which values move slower than `speed`.
 
         Speeds are distances (see `distances`) per unit of time between recorded moments. They are
@@ -339,9 +345,6 @@ class StationaryPoints(Result):
 
         ```
         """
-        check_kind("run", run, Trajectory, "what nr.flow_ensemble returned")
-        slow = real_number("speed", speed, above=0, fix="for example speed=1e-3")
-        long = real_number("least", least, least=0, fix="the shortest time that counts")
         outputs = run.values.get("outputs")
         if not isinstance(outputs, Mapping) or run.loss.ndim != 2:
             raise NeuralRaceError(
@@ -354,7 +357,8 @@ class StationaryPoints(Result):
         seen = np.stack([np.asarray(outputs[v], float) for v in self.agent.arch.outputs], axis=-3)
         speeds = gap(self.data, seen[:, 1:], seen[:, :-1]) / np.diff(run.time)
         return tuple(
-            tuple(_rests(run.time, *member, slow, long)) for member in zip(speeds, far, strict=True)
+            tuple(_rests(run.time, *member, speed, least))
+            for member in zip(speeds, far, strict=True)
         )
 
 

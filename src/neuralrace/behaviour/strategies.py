@@ -12,15 +12,17 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.checks import generator, real_array, real_number
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.types import ArrayLike, Key
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
+from neuralrace.types import ArrayLike, Count, Inside, Key
 
 STRATEGIES = ("naive", "left", "right", "balanced", "expert")
 """The strategies: no stimuli used, those of one side, of both sides, and few errors on both."""
 
 
+@door
 def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
     """The probability of the rewarded choice on every stimulus.
 
@@ -38,10 +40,13 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
     wanted = f"shape (…, {best.shape[0]}, {best.shape[1]})"
     fix = "run.values['choices'] of train_by_trials, or of record={'choices': agent.choices}"
     p = real_array("choices", choices, wanted=wanted, fix=fix)
-    if p.ndim < 2 or p.shape[-2:] != best.shape:
-        raise NeuralRaceError(
-            "the choices do not fit the stimuli", got=f"shape {p.shape}", wanted=wanted, fix=fix
-        )
+    require(
+        p.ndim >= 2 and p.shape[-2:] == best.shape,
+        "the choices do not fit the stimuli",
+        got=f"shape {p.shape}",
+        wanted=wanted,
+        fix=fix,
+    )
     if not ((p >= 0) & (p <= 1 + 1e-6)).all() or not np.allclose(p.sum(axis=-1), 1, atol=1e-4):
         raise NeuralRaceError(
             "the choices are not probabilities",
@@ -52,6 +57,7 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
     return np.where(best, p, 0).sum(axis=-1)
 
 
+@door
 def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray, "*shape"]]:
     """How much choices depend on the stimuli of each side: `{"left": …, "right": …}`.
 
@@ -94,8 +100,9 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
     return found
 
 
+@door
 def strategies(
-    choices: ArrayLike, data: Dataset, *, used: float = 0.1, expert: float = 0.75
+    choices: ArrayLike, data: Dataset, *, used: Inside = 0.1, expert: Inside = 0.75
 ) -> np.ndarray:
     """The strategy behind choices: `naive`, `left`, `right`, `balanced` or `expert`.
 
@@ -116,8 +123,6 @@ def strategies(
 
     ```
     """
-    used = real_number("used", used, above=0, below=1, fix="used=0.1")
-    expert = real_number("expert", expert, above=0, below=1, fix="expert=0.75")
     sides = sensitivity(choices, data)
     left, right = (sides[name] >= used for name in ("left", "right"))
     one = np.where(left, "left", np.where(right, "right", "naive"))
@@ -150,13 +155,14 @@ class Correlation:
     count: int
 
 
+@door
 def rank_correlation(
     early: ArrayLike,
     late: ArrayLike,
     *,
     key: Key = 0,
-    resamples: int = 2000,
-    confidence: float = 0.95,
+    resamples: Count = 2000,
+    confidence: Inside = 0.95,
 ) -> Correlation:
     """Spearman's rank correlation of two numbers per animal, with a confidence interval.
 
@@ -186,14 +192,15 @@ def rank_correlation(
             wanted="two equal shapes (animals,), at least 3",
             fix=fix,
         )
-    if not all(np.isfinite(row).all() for row in pair):
-        raise NeuralRaceError(
-            "early and late must be finite", got="NaN or infinity", wanted=fix, fix=fix
-        )
-    level = real_number("confidence", confidence, above=0, below=1, fix="confidence=0.95")
-    draws = whole_number("resamples", resamples, fix="resamples=2000")
+    require(
+        all(np.isfinite(row).all() for row in pair),
+        "early and late must be finite",
+        got="NaN or infinity",
+        wanted=fix,
+        fix=fix,
+    )
     both = np.stack(pair)
-    index = generator(key).integers(0, both.shape[1], (draws, both.shape[1]))
+    index = generator(key).integers(0, both.shape[1], (resamples, both.shape[1]))
 
     def spearman(rows: np.ndarray) -> np.ndarray:
         ranks = rankdata(rows, axis=-1)
@@ -202,7 +209,7 @@ def rank_correlation(
         product = ranks.prod(axis=0).sum(axis=-1)
         return np.divide(product, size, out=np.zeros_like(product), where=size > 0)
 
-    tails = [50 * (1 - level), 50 * (1 + level)]
+    tails = [50 * (1 - confidence), 50 * (1 + confidence)]
     low, high = np.percentile(spearman(both[:, index]), tails)
     value = float(spearman(both[:, None])[0])
     return Correlation(round(value, 12), float(low), float(high), both.shape[1])
@@ -213,7 +220,6 @@ def rank_correlation(
 
 def _rewarded(data: Dataset) -> Bool[np.ndarray, "N choices"]:
     """Which choices are rewarded most, for every stimulus."""
-    check_kind("data", data, Dataset, "behaviour.decision_task()")
     reward = np.asarray(next(iter(data.y.values())))
     return reward == reward.max(axis=1, keepdims=True)
 

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float, PyTree
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.policies import fault
-from neuralrace.checks import check_known, random_key, real_number
+from neuralrace.checks import check_known, random_key
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import (
     Batch,
     Members,
@@ -26,11 +27,10 @@ from neuralrace.dynamics import (
 )
 from neuralrace.dynamics.setup import pose, positive_rate, recording_steps
 from neuralrace.dynamics.train import key_data
-from neuralrace.errors import check_kind, whole_number
 from neuralrace.progress import progress
 from neuralrace.tolerances import MODERATE
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.types import ArrayLike, Count, Key, NotNegative, WeightsLike
 from neuralrace.weights import checked_weights
 
 
@@ -53,15 +53,16 @@ class Trials(Stepper):
         return system.loss(state), jax.tree.map(jnp.add, state, change), memory + 1
 
 
+@door
 def train_by_trials(
     agent: Agent,
     data: Dataset,
     *,
     key: Key = 0,
     learning_rate: float,
-    trials: int,
-    animals: int = 1,
-    scale: float = 0.1,
+    trials: Count,
+    animals: Count = 1,
+    scale: NotNegative = 0.1,
     weights: WeightsLike | None = None,
     record_every: int = 1,
     record_at: ArrayLike | None = None,
@@ -94,25 +95,21 @@ def train_by_trials(
 
     ```
     """
-    check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
     rate = positive_rate(learning_rate)
-    whole_number("trials", trials, fix="for example trials=8000")
-    size = real_number("scale", scale, least=0, fix="for example scale=0.1")
     stops = recording_steps(trials, record_every, record_at)
-    count = whole_number("animals", animals, fix="for example animals=100")
-    keys = jax.random.split(random_key(key, "drawing trials"), count)
+    keys = jax.random.split(random_key(key, "drawing trials"), animals)
     if weights is None:
-        starts = jax.vmap(lambda k: agent.init(k, size))(keys)
+        starts = jax.vmap(lambda k: agent.init(k, scale))(keys)
     else:
         one = checked_weights(agent.arch, weights)
         check_known("the initial weights", one)
-        starts = {edge: jnp.broadcast_to(w, (count, *w.shape)) for edge, w in one.items()}
+        starts = {edge: jnp.broadcast_to(w, (animals, *w.shape)) for edge, w in one.items()}
     first = {edge: w[0] for edge, w in starts.items()}
     recorded = {"choices": agent.choices} | dict(record or {})
     problem = pose(agent, first, data, record=recorded)
     starts = {edge: w.astype(problem.dtype) for edge, w in starts.items()}
     method = Trials(
-        jnp.full(count, rate, problem.dtype),
+        jnp.full(animals, rate, problem.dtype),
         jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys),
     )
     with progress(int(stops[-1]), "trials") as advance:
@@ -122,7 +119,7 @@ def train_by_trials(
             advance(float(step - past[0]))
             past[0] = step
 
-        members = Members(count, None, 0)
+        members = Members(animals, None, 0)
         done = take_steps(problem.system, starts, method, stops, members=members, seen=seen)
     told = {
         "method": "trials",
@@ -136,11 +133,11 @@ def train_by_trials(
         done.loss,
         values=done.values,
         final=done.final,
-        axes={"animal": np.arange(count)},
+        axes={"animal": np.arange(animals)},
         steps=done.stops,
         **problem.provenance(told),
     )
-    wrong = _fault_of_policy(run, count)
+    wrong = _fault_of_policy(run, animals)
     if wrong is not None:
         raise StoppedError(
             run,
@@ -153,7 +150,7 @@ def train_by_trials(
     if bad.any():
         raise StoppedError(
             run,
-            f"the learning rate is too large: {int(bad.any(axis=1).sum())} of {count} animals "
+            f"the learning rate is too large: {int(bad.any(axis=1).sum())} of {animals} animals "
             "have weights that are not finite",
             got=f"a loss that is not finite by trial {run.steps[bad.any(axis=0)].min()}"
             if run.steps is not None
@@ -164,9 +161,9 @@ def train_by_trials(
     return run
 
 
-def _fault_of_policy(run: Trajectory, count: int) -> str | None:
+def _fault_of_policy(run: Trajectory, animals: Count) -> str | None:
     """What is wrong with the choices of animals whose weights did not diverge, if anything."""
-    weights = [np.abs(np.asarray(w)).reshape(count, -1).max(axis=1) for w in run.final.values()]
+    weights = [np.abs(np.asarray(w)).reshape(animals, -1).max(axis=1) for w in run.final.values()]
     choices = np.asarray(run.values["choices"], float)[np.max(weights, axis=0) < MODERATE]
     rows = choices.reshape(-1, choices.shape[-1])
     return fault(rows, rows.shape)

@@ -38,7 +38,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
-from neuralrace.reln.explained.stretches import LONGEST
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import Result, Sentence
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key

@@ -19,7 +19,7 @@ from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, posit
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
-from neuralrace.reln.explained.stretches import LONGEST
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
 from neuralrace.types import ArrayLike, Key

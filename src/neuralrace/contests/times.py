@@ -19,8 +19,8 @@ from neuralrace.reduction.equations.polynomial import least_loss as least_of_blo
 from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
 from neuralrace.reduction.solving.scipy_solver import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
+from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
-from neuralrace.reln.explained.stretches import stretches
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike

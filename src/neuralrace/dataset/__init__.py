@@ -1,4 +1,4 @@
-"""What every sample shows, wants and gates; gate classes; pathways over a base dataset."""
+"""Inputs, targets and gates of samples; gate classes; pathways over a base dataset."""
 
 from neuralrace.dataset.checks import LARGEST as LARGEST
 from neuralrace.dataset.checks import AnyArray as AnyArray
@@ -10,7 +10,7 @@ from neuralrace.dataset.matching import check_data as check_data
 from neuralrace.dataset.matching import check_targets as check_targets
 from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
-from neuralrace.dataset.moments import zero_loss as zero_loss
+from neuralrace.dataset.matching import zero_loss as zero_loss
 from neuralrace.dataset.samples import Dataset as Dataset
 
 __all__ = [

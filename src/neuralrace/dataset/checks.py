@@ -1,10 +1,10 @@
-"""Arrays as a dataset holds them: real, finite, one row per sample; and how to read large ones."""
+"""Arrays as a dataset holds them, of lists, files and tables: real, finite, one row per sample."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from neuralrace.checks import by_name, check_known, kind_of
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.types import ArrayLike
 
 AnyArray = Array | np.ndarray
@@ -41,15 +41,8 @@ def pieces(array: AnyArray) -> Iterator[np.ndarray]:
 
 
 def arrays_by_name(
-    values: object, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
+    values: Any, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
 ) -> dict[str, Any]:
-    if not isinstance(values, Mapping):
-        raise NeuralRaceError(
-            f"{field} must be a mapping from names to arrays",
-            got=type(values).__name__,
-            wanted=f"{{name: array of shape {form}}}",
-            fix=f"for example {field}={{'{'h' if field == 'gates' else field}': …}}",
-        )
     arrays: dict[str, Any] = {}
     by_name(field, values, f"for example {field}={{'{'h' if field == 'gates' else field}': …}}")
     for name, value in values.items():
@@ -58,13 +51,13 @@ def arrays_by_name(
             array = arrays[name] = value
         else:
             array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
-        if array.ndim not in ndims:
-            raise NeuralRaceError(
-                f"{field}[{name!r}] has the wrong number of axes",
-                got=f"shape {array.shape}",
-                wanted=f"shape {form}",
-                fix="samples are the first axis; reshape a single feature to (N, 1)",
-            )
+        require(
+            array.ndim in ndims,
+            f"{field}[{name!r}] has the wrong number of axes",
+            got=f"shape {array.shape}",
+            wanted=f"shape {form}",
+            fix="samples are the first axis; reshape a single feature to (N, 1)",
+        )
     return arrays
 
 
@@ -92,13 +85,13 @@ def number_array(value: ArrayLike, what: str, as_float: bool = True) -> AnyArray
             else "encode names as numbers: np.unique(names, return_inverse=True)[1]",
         )
     if as_float and array.dtype.kind in "iub":
-        if isinstance(value, np.memmap):
-            raise NeuralRaceError(
-                f"{what} is a memory-mapped file of integers",
-                got=f"numpy.memmap of dtype {array.dtype}",
-                wanted="a file of floats, which needs no copy",
-                fix="write the file as float32, or load it: np.asarray(file, np.float32)",
-            )
+        require(
+            not isinstance(value, np.memmap),
+            f"{what} is a memory-mapped file of integers",
+            got=f"numpy.memmap of dtype {array.dtype}",
+            wanted="a file of floats, which needs no copy",
+            fix="write the file as float32, or load it: np.asarray(file, np.float32)",
+        )
         array = array.astype(float)
     if is_concrete(array):
         _check_finite(array, what)
@@ -132,13 +125,13 @@ def _check_finite(array: AnyArray, what: str) -> None:
                 first = (below + row, *rest)
             bad += int(wrong.sum())
         below += len(part)
-    if bad:
-        raise NeuralRaceError(
-            f"{what} holds NaN or infinity",
-            got=f"{bad} such values, the first at index {first}",
-            wanted="finite numbers",
-            fix="drop or repair these samples before building the dataset",
-        )
+    require(
+        not bad,
+        f"{what} holds NaN or infinity",
+        got=f"{bad} such values, the first at index {first}",
+        wanted="finite numbers",
+        fix="drop or repair these samples before building the dataset",
+    )
 
 
 class Moments(Protocol):
@@ -163,34 +156,105 @@ def check_moments(data: Moments) -> None:
             largest = max(
                 (float(np.abs(part).max(initial=0.0)) for part in pieces(array)), default=0
             )
-            if largest > LARGEST:
-                raise NeuralRaceError(
-                    f"{field}[{name!r}] is so large that its squares would overflow",
-                    got=f"numbers up to {largest:.3g}",
-                    wanted=f"numbers up to {LARGEST:.0e}",
-                    fix="divide inputs and targets by a constant: other units, the same task",
-                )
+            require(
+                largest <= LARGEST,
+                f"{field}[{name!r}] is so large that its squares would overflow",
+                got=f"numbers up to {largest:.3g}",
+                wanted=f"numbers up to {LARGEST:.0e}",
+                fix="divide inputs and targets by a constant: other units, the same task",
+            )
     check_known("the weights of the samples", {"sample_weight": data.sample_weight})
 
 
 def checked_weight(value: ArrayLike) -> AnyArray:
     """Sample weights, normalised to sum to one, or an error."""
     weight = number_array(value, "sample_weight")
-    if weight.ndim != 1:
-        raise NeuralRaceError(
-            "sample_weight has the wrong number of axes",
-            got=f"shape {weight.shape}",
-            wanted="shape (N,)",
-            fix="give one weight per sample",
-        )
+    require(
+        weight.ndim == 1,
+        "sample_weight has the wrong number of axes",
+        got=f"shape {weight.shape}",
+        wanted="shape (N,)",
+        fix="give one weight per sample",
+    )
     if is_concrete(weight):
         held = np.asarray(weight)
         low, total = float(np.min(held, initial=0.0)), float(np.sum(held))
-        if low < 0 or total <= 0:
-            raise NeuralRaceError(
-                "sample weights must be non-negative and not all zero",
-                got=f"minimum {low:g}, sum {total:g}",
-                wanted="weights of at least 0 with a positive sum",
-                fix="drop the samples that should not count, or pass None for equal weights",
-            )
+        require(
+            low >= 0 and total > 0,
+            "sample weights must be non-negative and not all zero",
+            got=f"minimum {low:g}, sum {total:g}",
+            wanted="weights of at least 0 with a positive sum",
+            fix="drop the samples that should not count, or pass None for equal weights",
+        )
     return weight / weight.sum()
+
+
+@runtime_checkable
+class Table(Protocol):
+    """As much of a pandas DataFrame as is read here."""
+
+    @property
+    def columns(self) -> Iterable[str]:
+        """The names of the columns."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: str) -> Any: ...
+
+
+def numbers(frame: Table, names: Sequence[str]) -> np.ndarray:
+    """Columns of numbers, shape (N, number of columns)."""
+    found = []
+    for name in names:
+        column = _column(frame, name)
+        try:
+            found.append(np.asarray(column, dtype=float))
+        except (TypeError, ValueError) as error:
+            raise NeuralRaceError(
+                f"column {name!r} does not hold numbers",
+                got=f"dtype {column.dtype}: {error}",
+                wanted="numbers, none missing",
+                fix="encode names as numbers, one-hot with pandas.get_dummies(frame), and drop "
+                "rows with missing values: frame.dropna()",
+            ) from error
+        wrong = np.flatnonzero(~np.isfinite(found[-1]))
+        if wrong.size:
+            raise NeuralRaceError(
+                f"column {name!r} holds NaN or infinity",
+                got=f"{wrong.size} such values, the first in row {wrong[0]}",
+                wanted="finite numbers, none missing",
+                fix="drop these rows, frame.dropna(), or fill them, frame.fillna(…)",
+            )
+    return np.stack(found, axis=1) if found else np.empty((len(frame), 0))
+
+
+def label(frame: Table, name: str) -> np.ndarray | TextLabel:
+    """A column of labels: numbers as they are, everything else as text."""
+    column = _column(frame, name)
+    categories = getattr(getattr(column, "cat", None), "codes", None)
+    values = np.asarray(column)
+    if categories is None and values.dtype.kind in "iufb":
+        return values
+    isna = getattr(column, "isna", None)
+    require(
+        not (any(value is None for value in values) if isna is None else isna().any()),
+        f"label {name!r} has missing values",
+        got=f"column {name!r} of dtype {column.dtype}",
+        wanted="a label for every sample",
+        fix="drop these rows, frame.dropna(), or name them, frame.fillna('unknown')",
+    )
+    if categories is not None:
+        return TextLabel(np.asarray(categories, int), tuple(map(str, column.cat.categories)))
+    return TextLabel.of(values)
+
+
+def _column(frame: Any, name: str) -> Any:
+    if not isinstance(name, str) or name not in list(frame.columns):
+        raise NeuralRaceError(
+            f"the table has no column {name!r}",
+            got=repr(name),
+            wanted=f"one of {listed(frame.columns)}",
+            fix=spelled(name, frame.columns, "check the spelling"),
+        )
+    return frame[name]

@@ -10,8 +10,9 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture, check_ends
 from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
-from neuralrace.types import ArrayLike
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
+from neuralrace.types import ArrayLike, Count
 
 
 def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset:
@@ -43,7 +44,7 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
                 else spelled(
                     node,
                     nodes,
-                    f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
+                    f"rename or leave out {node!r}; hidden nodes have no inputs or targets",
                 ),
             )
         for node, value in values.items():
@@ -63,13 +64,13 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
                     "check the spelling, or use the architecture the gates were made for",
                 ),
             )
-        if gate.ndim == 2 and name in arch.edges:
-            raise NeuralRaceError(
-                f"edge {name!r} has one gate per sample",
-                got=f"gates of shape {gate.shape}",
-                wanted="shape (N,)",
-                fix="gate the neurons of the edge's source or target node instead",
-            )
+        require(
+            gate.ndim != 2 or name not in arch.edges,
+            f"edge {name!r} has one gate per sample",
+            got=f"gates of shape {gate.shape}",
+            wanted="shape (N,)",
+            fix="gate the neurons of the edge's source or target node instead",
+        )
         if gate.ndim == 2:
             _check_size(f"gates[{name!r}]", gate.shape, arch.sizes[name], name)
     return data if len(x) == len(data.x) else eqx.tree_at(lambda d: d.x, data, x)
@@ -87,10 +88,11 @@ def check_data(data: object) -> None:
     check_kind("data", data, Dataset, fix)
 
 
+@door
 def pathways(
     base: Dataset,
     masks: Mapping[str, ArrayLike | None],
-    hidden: int | Mapping[str, int],
+    hidden: Count | Mapping[str, Count],
     inputs: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Architecture, Dataset]:
@@ -112,27 +114,22 @@ def pathways(
 
     ```
     """
-    check_kind("base", base, Dataset, "pass the ungated dataset, such as nr.tasks.xor()")
-    if not isinstance(masks, Mapping) or not masks:
-        empty = isinstance(masks, Mapping | list | tuple) and not masks
-        raise NeuralRaceError(
-            "there are no pathways" if empty else "pathways are given by name",
-            got=f"{type(masks).__name__} {masks!r:.80}",
-            wanted="{name: mask or None}",
-            fix="name at least one pathway, for example {'common': None}",
-        )
+    require(
+        masks,
+        "there are no pathways",
+        got="empty masks",
+        wanted="{name: mask or None}",
+        fix="name at least one pathway, for example {'common': None}",
+    )
     by_name("masks", masks, "for example {'common': None}")
     widths = dict(hidden) if isinstance(hidden, Mapping) else dict.fromkeys(masks, hidden)
-    if set(widths) != set(masks):
-        raise NeuralRaceError(
-            "hidden must give a width to every pathway and to nothing else",
-            got=f"widths for {listed(widths)}",
-            wanted=f"widths for {listed(masks)}",
-            fix="pass one number for all, or {name: width} with the names of the pathways",
-        )
-    for name, width in widths.items():
-        fix = "a pathway has one hidden layer: pass one number for all, or {name: width}"
-        whole_number(f"hidden, the width of pathway {name!r},", width, fix=fix)
+    require(
+        set(widths) == set(masks),
+        "hidden must give a width to every pathway and to nothing else",
+        got=f"widths for {listed(widths)}",
+        wanted=f"widths for {listed(masks)}",
+        fix="pass one number for all, or {name: width} with the names of the pathways",
+    )
     taken = sorted(set(masks) & ({*base.x, *base.y}))
     if taken:
         raise NeuralRaceError(
@@ -182,10 +179,27 @@ def _check_size(
     node: str,
     fix: str = SIZE_FIX,
 ) -> None:
-    if shape[1] != size:
-        raise NeuralRaceError(
-            f"{what} does not fit node {node!r}",
-            got=f"shape {shape}",
-            wanted=f"shape (N, {size}), since node {node!r} has {size} neurons",
-            fix=fix,
-        )
+    require(
+        shape[1] == size,
+        f"{what} does not fit node {node!r}",
+        got=f"shape {shape}",
+        wanted=f"shape (N, {size}), since node {node!r} has {size} neurons",
+        fix=fix,
+    )
+
+
+@door
+def zero_loss(data: Dataset) -> float:
+    """½⟨‖y‖²⟩, the squared loss of a network whose outputs are zero.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.dataset import zero_loss
+    >>> zero_loss(nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[2.0], [4.0]]}))
+    5.0
+
+    ```
+    """
+    rows = np.asarray(data.probability, np.float64)
+    targets = (np.asarray(y, np.float64) for y in data.y.values())
+    return sum(float((rows @ y**2).sum()) for y in targets) / 2

@@ -1,4 +1,4 @@
-"""What every sample shows, wants and gates; gate classes."""
+"""Inputs, targets, gates, weights and labels of samples."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from neuralrace.checks import check_known, list_of_names, plain_array
+from neuralrace.checks import check_known, plain_array
 from neuralrace.dataset.checks import (
     AnyArray,
+    Table,
     arrays_by_name,
     check_moments,
     checked_weight,
+    label,
+    numbers,
     pieces,
 )
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
-from neuralrace.dataset.described import described
-from neuralrace.dataset.frames import Table, label, numbers
-from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError, listed, spelled
+from neuralrace.dataset.text import TextLabel, described
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.types import ArrayLike
 
 Label: TypeAlias = int | float | str
@@ -62,6 +64,7 @@ class Dataset(eqx.Module):
     sample_weight: AnyArray | None
     labels: dict[str, Any]  # arrays of numbers, and TextLabel
 
+    @door
     def __init__(
         self,
         x: Mapping[str, ArrayLike],
@@ -77,13 +80,13 @@ class Dataset(eqx.Module):
         )
         labels = {} if labels is None else labels
         self.labels = arrays_by_name(labels, "labels", (1,), "(N,)", as_float=False)
-        if not self.x or not self.y:
-            raise NeuralRaceError(
-                "a dataset needs inputs and targets",
-                got=f"x for {listed(self.x)}, y for {listed(self.y)}",
-                wanted="x for every input node, y for every output node",
-                fix="pass x={'x': …} and y={'y': …}",
-            )
+        require(
+            self.x and self.y,
+            "a dataset needs inputs and targets",
+            got=f"x for {listed(self.x)}, y for {listed(self.y)}",
+            wanted="x for every input node, y for every output node",
+            fix="pass x={'x': …} and y={'y': …}",
+        )
         first = next(iter(self.x))
         n = self.x[first].shape[0]
         if n == 0:
@@ -113,6 +116,7 @@ class Dataset(eqx.Module):
                 )
 
     @classmethod
+    @door
     def from_frame(
         cls,
         frame: Table,
@@ -137,13 +141,6 @@ class Dataset(eqx.Module):
 
         ```
         """
-        if not hasattr(frame, "columns"):
-            raise NeuralRaceError(
-                "frame is no table",
-                got=type(frame).__name__,
-                wanted="a table with columns, such as pandas.DataFrame",
-                fix="make one with pandas.DataFrame(…), or pass arrays to nr.Dataset(x, y)",
-            )
         columns = {"x": x, "y": y}
         nodes = {k: c if isinstance(c, Mapping) else {k: c} for k, c in columns.items()}
         shown, wanted = (
@@ -151,8 +148,7 @@ class Dataset(eqx.Module):
             for field in ("x", "y")
         )
         weight = None if sample_weight is None else numbers(frame, [sample_weight])[:, 0]
-        names = list_of_names("labels", labels)
-        return cls(shown, wanted, None, weight, {n: label(frame, n) for n in names})
+        return cls(shown, wanted, None, weight, {n: label(frame, n) for n in labels})
 
     def __repr__(self) -> str:
         return described(self)
@@ -199,6 +195,7 @@ class Dataset(eqx.Module):
             check_known(f"the {field} of the data", getattr(self, field))
         check_known("the data", {"sample_weight": self.sample_weight})
 
+    @door
     def gated(self, gates: Mapping[str, ArrayLike]) -> Dataset:
         """The same samples with all gates replaced; `gated({})` removes them.
 
@@ -213,7 +210,7 @@ class Dataset(eqx.Module):
         return Dataset(self.x, self.y, gates, self.sample_weight, self.labels)
 
     def residual(self) -> Dataset:
-        """The same samples with what the best linear map of all inputs leaves of the targets.
+        """The same samples, with targets replaced by the residual of the best linear fit.
 
         What pathways that learn late are left with when one that is always on has learned
         (MHS App. F). Gates are kept; computed in float64.
@@ -267,11 +264,12 @@ class Dataset(eqx.Module):
                     f"no sample has this label {name!r}",
                     got=among.tolist(),
                     wanted=f"some of {np.unique(label).tolist()}",
-                    fix="check the values; a mask that is nowhere on would be a dead pathway",
+                    fix="check the values; an all-False mask gives a pathway that never opens",
                 )
             mask &= where_it_is
         return mask
 
+    @door
     def take(self, samples: ArrayLike | slice) -> Dataset:
         """Some of the samples, in the order given: indices, a slice, or a mask of shape `(N,)`.
 
@@ -331,6 +329,7 @@ class Dataset(eqx.Module):
             )
         return self.labels[name]
 
+    @door
     def one_per_sample(self, name: str = "sample") -> dict[str, Bool[np.ndarray, " N"]]:
         """A mask for every sample, on for it alone: `sample1`, `sample2`, ….
 

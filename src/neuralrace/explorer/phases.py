@@ -135,6 +135,7 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     ends = sorted({float(axis["values"][i + k]) for i in changed for k in (0, 1)})
     section = {"key": axis["key"], "values": ends, "name": name}
     whole = _with(state, axis["key"], ends[0]) | {"phase_diagram": section}
+    whole["contest"] = {**whole.get("contest", {}), "check": False}
     try:
         answer = ANSWERS["phase_diagram"](Work(problem_of(whole, ["phase_diagram"], trust)))
     except NeuralRaceError:  # a value in between at which the contest cannot be held

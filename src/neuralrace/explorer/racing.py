@@ -40,7 +40,7 @@ from neuralrace.study import (
     race_sentence,
 )
 from neuralrace.text import numbered
-from neuralrace.tolerances import LONGER
+from neuralrace.tolerances import EQUAL, LONGER
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
@@ -192,7 +192,7 @@ def _axis(contest: Contest, until: float = 0.0) -> np.ndarray:
     strongest = max(contest.strengths.values(), default=0.0)
     end = LONGER * max(reached) if reached else ENDLESS / (strongest or 1.0)
     times = np.linspace(0, end, POINTS)
-    if until <= end:
+    if until <= (1 + EQUAL) * end:
         return times
     return np.append(times, np.linspace(end, min(until, FURTHEST * end), POINTS // 2 + 1)[1:])
 

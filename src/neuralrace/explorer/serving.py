@@ -112,6 +112,34 @@ def schema() -> dict[str, Any]:
     return pages(Pool(Trust(Path()))).openapi()
 
 
+def ask(kind: str, state: Any, **more: Any) -> dict[str, Any]:
+    """What the explorer answers to one request of a page, computed in this process.
+
+    **Arguments:** `kind` is one of `"data"`, `"predict"`, `"kept"` and the others of
+    docs/explorer.md, `state` is the state of a page, and `more` is what else the request has.
+
+    **Returns** the end of the answer as plain JSON: a `"result"` or an `"error"`.
+
+    ```python
+    >>> from neuralrace.explorer import ask
+    >>> ask("data", {"task": {"builtin": "xor"}})["result"]["samples"]
+    4
+    >>> ask("data", {"task": {"builtin": "xr"}})["error"]["key"]
+    'task.builtin'
+
+    ```
+    """
+    import jax
+
+    from neuralrace.explorer.handler import answered
+    from neuralrace.explorer.messages import dumps, loads
+
+    said: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="neuralrace-") as tables, jax.enable_x64(True):
+        answered({"kind": kind, "state": state, **more}, Trust(Path(tables)), said.append)
+    return loads(dumps(said[-1]))
+
+
 def _needed() -> tuple[Any, Any]:
     """The packages of the extra `explore`."""
     try:

@@ -40,8 +40,14 @@ def wrong(key: str, what: str, got: object, wanted: object, fix: str) -> StudyEr
 
 
 def study_of(state: Any, questions: list[str], trust: Trust) -> Study:
-    """The study that a state describes, with these questions; nothing is built yet."""
+    """The study that a state describes, with these questions; nothing is built yet.
+
+    Its contest is checked only where that is possible, which it is not for networks with a bias.
+    """
     sections, folder = _sections(state, trust)
+    network, contest = sections.get("network"), sections.get("contest", {})
+    if isinstance(network, Mapping) and network.get("bias") is True and isinstance(contest, dict):
+        sections["contest"] = {"check": False, **contest}
     study = Study.of(folder=folder, **(sections | {"questions": questions}))
     bounds.check_settings(study.settings)
     return study

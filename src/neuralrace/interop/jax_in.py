@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.door import door
+from neuralrace.errors import require
 from neuralrace.gdln import Network
 from neuralrace.interop.layers import Layer, checked_layer, network_of_layers
 from neuralrace.interop.runs import Moment, Trained, imported_run
@@ -25,12 +26,13 @@ from neuralrace.interop.structure import (
 )
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Count
 
 Model: TypeAlias = Callable[..., object]
 """A model of Equinox or Flax: something that can be called."""
 
 
+@door
 def from_equinox(
     models: Model | Sequence[Model],
     data: Dataset,
@@ -39,7 +41,7 @@ def from_equinox(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
-    batch_size: int | None = None,
+    batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Equinox and its run: one model, or several over training.
 
@@ -61,6 +63,7 @@ def from_equinox(
     return imported_models(models, data, times, leak, trained, jax.vmap)
 
 
+@door
 def from_flax(
     models: Model | Sequence[Model],
     data: Dataset,
@@ -69,7 +72,7 @@ def from_flax(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
-    batch_size: int | None = None,
+    batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Flax's `nnx` and its run: one model, or several over training.
 
@@ -102,22 +105,21 @@ def imported_models(
     batched: Callable[[Model], Model],
 ) -> tuple[Network, Trajectory]:
     """A network and its run from models that can be called; `batched` calls one on all samples."""
-    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     given = list(models) if isinstance(models, list | tuple) else [models]
-    if not given or not all(callable(model) for model in given):
-        raise NeuralRaceError(
-            f"this is not a model of {trained.source}",
-            got=f"{type(models).__name__} {models!r:.60}",
-            wanted="a model that can be called, or a list of them",
-            fix="pass the model itself, with its parameters",
-        )
-    if len({id(model) for model in given}) < len(given):
-        raise NeuralRaceError(
-            "two checkpoints are the same model",
-            got="one object more than once",
-            wanted="a copy of the model at every moment",
-            fix="models.append(nnx.clone(model)) in Flax; in Equinox every update is a new model",
-        )
+    require(
+        given and all(callable(model) for model in given),
+        f"this is not a model of {trained.source}",
+        got=f"{type(models).__name__} {models!r:.60}",
+        wanted="a model that can be called, or a list of them",
+        fix="pass the model itself, with its parameters",
+    )
+    require(
+        len({id(model) for model in given}) >= len(given),
+        "two checkpoints are the same model",
+        got="one object more than once",
+        wanted="a copy of the model at every moment",
+        fix="models.append(nnx.clone(model)) in Flax; in Equinox every update is a new model",
+    )
     read = []
     for k, model in enumerate(given, 1):
         net, weights = network_of_model(cast(Model, model), leak)
@@ -131,13 +133,13 @@ def network_of_model(model: Model, leak: float | None) -> tuple[Network, dict[st
     found = list(_walk(model, ""))
     tied = [id(f.weight) for f in found if isinstance(f, _Shared)]
     layers = [f.layer for f in found if isinstance(f, _Shared)]
-    if len(set(tied)) < len(tied):
-        raise NeuralRaceError(
-            "the model has tied weights",
-            got="one matrix in two layers",
-            wanted="weights of their own for every layer",
-            fix="tied weights learn together, which no network here does; untie them",
-        )
+    require(
+        len(set(tied)) >= len(tied),
+        "the model has tied weights",
+        got="one matrix in two layers",
+        wanted="weights of their own for every layer",
+        fix="tied weights learn together, which no network here does; untie them",
+    )
     pieces: list[Piece] = [Linear(f.layer.name) if isinstance(f, _Shared) else f for f in found]
     visible = type(model).__module__.startswith(("equinox.", "flax."))
     return network_of_layers(layers, hidden_slope(pieces, leak, visible))

@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import entries, plain_array, real_number
-from neuralrace.errors import NeuralRaceError
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
 from neuralrace.types import ArrayLike, WeightsLike
@@ -33,8 +34,9 @@ class Layer:
     bias: np.ndarray | None
 
 
+@door
 def from_layers(
-    layers: Sequence[tuple[ArrayLike, ArrayLike | None]], leak: float = 0.0
+    layers: Sequence[Sequence[ArrayLike | None]], leak: float = 0.0
 ) -> tuple[Network, dict[str, Float[np.ndarray, "target source"]]]:
     """A network and its weights from a list of matrices and biases.
 
@@ -77,13 +79,13 @@ def checked_layer(name: str, weight: ArrayLike, bias: ArrayLike | None) -> Layer
     offset = None
     if bias is not None:
         offset = checked_numbers(f"the bias of {name}", bias, 1, f"({len(matrix)},)")
-        if len(offset) != len(matrix):
-            raise NeuralRaceError(
-                f"the bias of {name} does not fit its weights",
-                got=f"{len(offset)} biases for weights of shape {matrix.shape}",
-                wanted=f"{len(matrix)} biases, one per row",
-                fix="weights have shape (out, in); transpose them if yours are (in, out)",
-            )
+        require(
+            len(offset) == len(matrix),
+            f"the bias of {name} does not fit its weights",
+            got=f"{len(offset)} biases for weights of shape {matrix.shape}",
+            wanted=f"{len(matrix)} biases, one per row",
+            fix="weights have shape (out, in); transpose them if yours are (in, out)",
+        )
     return Layer(name, matrix, offset)
 
 
@@ -129,13 +131,13 @@ def network_of_layers(
 ) -> tuple[Network, dict[str, np.ndarray]]:
     """The network of checked layers and its weights, or an error where they do not chain."""
     leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU, leak=1 a linear network")
-    if not layers:
-        raise NeuralRaceError(
-            "there are no layers",
-            got="no weights",
-            wanted="at least one layer",
-            fix="pass the layers in the order in which they are applied",
-        )
+    require(
+        layers,
+        "there are no layers",
+        got="no weights",
+        wanted="at least one layer",
+        fix="pass the layers in the order in which they are applied",
+    )
     for first, second in pairwise(layers):
         if len(first.weight) != second.weight.shape[1]:
             raise NeuralRaceError(
@@ -210,13 +212,13 @@ def named_layers(arrays: Mapping[str, ArrayLike], what: str) -> list[Layer]:
             names.append(name)
     prefixes = {name: f"{name}." if name else "" for name in names}
     for name, prefix in prefixes.items():
-        if f"{prefix}weight" not in arrays:
-            raise NeuralRaceError(
-                f"{what}: layer {name!r} has a bias and no weights",
-                got=f"{prefix}bias",
-                wanted=f"{prefix}weight too",
-                fix="check that the whole state dict was saved",
-            )
+        require(
+            f"{prefix}weight" in arrays,
+            f"{what}: layer {name!r} has a bias and no weights",
+            got=f"{prefix}bias",
+            wanted=f"{prefix}weight too",
+            fix="check that the whole state dict was saved",
+        )
     return [
         checked_layer(f"layer {name!r}", arrays[f"{p}weight"], arrays.get(f"{p}bias"))
         for name, p in prefixes.items()

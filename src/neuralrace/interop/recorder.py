@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralrace.checks import file_path, switch, writable_folder
+from neuralrace.checks import file_path, writable_folder
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
-from neuralrace.interop.files import read_network, save_weights
+from neuralrace.interop.files import read_bytes, read_network, save_weights, write_whole
 from neuralrace.interop.runs import Moment, Trained, imported_run
-from neuralrace.interop.safetensors import read_bytes, write_whole
 from neuralrace.interop.torch_in import (
     TorchModule,
     arrays_of,
@@ -25,6 +25,7 @@ from neuralrace.interop.torch_in import (
 from neuralrace.interop.torch_out import known_network
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Count, Whole
 
 ABOUT = "recording.json"
 """The file of a recording that says what it is of."""
@@ -67,25 +68,18 @@ class TorchRecorder:
     ```
     """
 
+    @door
     def __init__(
         self,
         model: TorchModule,
         data: Dataset,
-        every: int = 50,
+        every: Count = 50,
         *,
         folder: str | os.PathLike[str],
-        resume_at: int | None = None,
+        resume_at: Whole | None = None,
         leak: float | None = None,
     ) -> None:
-        check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
-        if not isinstance(model, TorchModule):
-            raise NeuralRaceError(
-                "the recorder needs a model of PyTorch",
-                got=type(model).__name__,
-                wanted="an nn.Module",
-                fix="pass the model itself, before training",
-            )
-        self.every = whole_number("every", every, fix="for example every=50")
+        self.every = int(every)
         self.folder = file_path(folder, "folder='recording'")
         self._model, self._leak = model, leak
         net, weights = self._now()
@@ -95,7 +89,7 @@ class TorchRecorder:
         self.count = 0
         writable_folder(self.folder)
         if resume_at is not None:
-            self._resume(whole_number("resume_at", resume_at, least=0, fix="a step"), weights)
+            self._resume(int(resume_at), weights)
         elif (self.folder / ABOUT).exists() or records(self.folder):
             raise NeuralRaceError(
                 f"the folder {str(self.folder)!r} has a recording already",
@@ -159,13 +153,14 @@ class TorchRecorder:
         self.count = step
 
 
+@door
 def from_recording(
     folder: str | os.PathLike[str],
     data: Dataset,
     *,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
-    batch_size: int | None = None,
+    batch_size: Count | None = None,
     other_data: bool = False,
 ) -> tuple[Network, Trajectory]:
     """The run that a `TorchRecorder` wrote to a folder.
@@ -188,9 +183,8 @@ def from_recording(
     ```
     """
     place = file_path(folder, "nr.from_recording('recording', data)")
-    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     about, there = _about(place), records(place)
-    if not switch("other_data", other_data) and about.get("data") != data.digest():
+    if not other_data and about.get("data") != data.digest():
         raise NeuralRaceError(
             "data is not that of the recording",
             got=f"data with the digest {data.digest()}",

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
 from neuralrace.interop.runs import outputs_of
 from neuralrace.tolerances import EQUAL
@@ -79,13 +79,13 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
     if leak is not None:
         leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU")
     places = [k for k, piece in enumerate(pieces) if isinstance(piece, Linear)]
-    if not places:
-        raise NeuralRaceError(
-            "the model has no fully connected layer",
-            got="no Linear layer",
-            wanted="at least one",
-            fix=OTHERWISE,
-        )
+    require(
+        places,
+        "the model has no fully connected layer",
+        got="no Linear layer",
+        wanted="at least one",
+        fix=OTHERWISE,
+    )
     slopes = _slopes_between(pieces, places) if visible else _slopes_anywhere(pieces)
     seen = set(slopes.values())
     if len(seen) > 1 or (leak is not None and seen and leak not in seen):

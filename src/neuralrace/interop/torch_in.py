@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.interop.layers import (
     PRECISIONS,
@@ -23,7 +24,7 @@ from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.structure import Linear, Piece, Slope, check_same, hidden_slope, refused
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Count
 
 
 @runtime_checkable
@@ -36,8 +37,8 @@ class TorchTensor(Protocol):
     def data_ptr(self) -> int: ...
 
 
-StateDict: TypeAlias = Mapping[str, "TorchTensor | np.ndarray"]
-"""What `model.state_dict()` returns, or the same with NumPy arrays."""
+StateDict: TypeAlias = Mapping[str, Any]
+"""What `model.state_dict()` returns, tensors by name, or the same with NumPy arrays."""
 
 
 @runtime_checkable
@@ -52,10 +53,11 @@ class TorchModule(Protocol):
     def __call__(self, x: object) -> TorchTensor: ...
 
 
-Checkpoint: TypeAlias = "TorchModule | StateDict"
+Checkpoint: TypeAlias = TorchModule | StateDict
 """A model, or its state dict."""
 
 
+@door
 def from_torch(
     checkpoints: Checkpoint | Sequence[Checkpoint],
     data: Dataset,
@@ -65,7 +67,7 @@ def from_torch(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
-    batch_size: int | None = None,
+    batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network trained in PyTorch, and its run: one model, or its state dicts over training.
 
@@ -100,7 +102,6 @@ def from_torch(
 
     ```
     """
-    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     given = _listed_checkpoints(checkpoints)
     if model is None and isinstance(given[0], TorchModule):
         model = given[0]
@@ -122,20 +123,17 @@ def from_torch(
     return imported_run(moments, data, times, Trained("PyTorch", loss, learning_rate, batch_size))
 
 
-def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, object]]:
+def _listed_checkpoints(checkpoints: Any) -> list[TorchModule | Mapping[str, object]]:
     """One model or state dict, or several, as a list."""
     given = list(checkpoints) if isinstance(checkpoints, list | tuple) else [checkpoints]
-    fine = [each for each in given if isinstance(each, Mapping | TorchModule)]
-    if len(fine) < len(given) or not given:
-        odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
-        what = odd[0] if odd else checkpoints
-        raise NeuralRaceError(
-            "this is neither a model of PyTorch nor a state dict",
-            got=f"{type(what).__name__} {what!r:.60}",
-            wanted="an nn.Module, its state_dict(), or a list of them",
-            fix="files of torch.save: torch.load(path, weights_only=True); others: nr.from_file",
-        )
-    return fine
+    require(
+        given,
+        "there are no checkpoints",
+        got="an empty list",
+        wanted="an nn.Module, its state_dict(), or a list of them",
+        fix="leave out what has no checkpoints",
+    )
+    return given
 
 
 def arrays_of(
@@ -183,23 +181,23 @@ def _place(tensor: object) -> int:
 def _array(what: str, tensor: object, anywhere: bool) -> np.ndarray:
     """A tensor as a NumPy array with separate memory."""
     if not isinstance(tensor, TorchTensor):
-        if not isinstance(tensor, np.ndarray):
-            raise NeuralRaceError(
-                f"{what} is not a tensor",
-                got=type(tensor).__name__,
-                wanted="a tensor of PyTorch or a NumPy array",
-                fix="pass model.state_dict(); a whole training checkpoint often has it under "
-                "'model' or 'state_dict'",
-            )
+        require(
+            isinstance(tensor, np.ndarray),
+            f"{what} is not a tensor",
+            got=type(tensor).__name__,
+            wanted="a tensor of PyTorch or a NumPy array",
+            fix="pass model.state_dict(); a whole training checkpoint often has it under "
+            "'model' or 'state_dict'",
+        )
         return np.array(tensor)
     device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
-    if device != "cpu" and not (anywhere and device != "meta"):
-        raise NeuralRaceError(
-            f"{what} is not in the memory of this computer's processor",
-            got=f"device {device!r}",
-            wanted="device 'cpu'",
-            fix="model.cpu(), or torch.load(path, map_location='cpu', weights_only=True)",
-        )
+    require(
+        device == "cpu" or (anywhere and device != "meta"),
+        f"{what} is not in the memory of this computer's processor",
+        got=f"device {device!r}",
+        wanted="device 'cpu'",
+        fix="model.cpu(), or torch.load(path, map_location='cpu', weights_only=True)",
+    )
     dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
     if "float" in dtype and dtype not in PRECISIONS:
         raise half_precision(what, dtype)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN, Network
 from neuralrace.interop.layers import BIAS, checked_numbers, layers_of_network
 from neuralrace.relu import ReLUNetwork
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from neuralrace.interop.torch_in import TorchModule
 
 
+@door
 def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) -> TorchModule:
     """A network as an `nn.Module` of PyTorch, in the precision of the weights.
 
@@ -52,11 +54,9 @@ def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) ->
     )
     arrays = exact_weights(net, weights)
     gates: dict[str, np.ndarray] = {}
-    if data is not None:
-        check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
-        if isinstance(net, GDLN):
-            full = matched(net.arch, data)
-            gates = {name: np.asarray(gate) for name, gate in full.gates.items()}
+    if data is not None and isinstance(net, GDLN):
+        full = matched(net.arch, data)
+        gates = {name: np.asarray(gate) for name, gate in full.gates.items()}
     torch = _torch()
     layers = None if gates else layers_of_network(net, arrays)
     if layers is None:
@@ -76,7 +76,6 @@ def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) ->
 
 def known_network(net: Network, become: str, fix: str) -> GDLN | ReLUNetwork:
     """A network of a kind that other libraries and files know, or an error."""
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     if not isinstance(net, GDLN | ReLUNetwork):
         raise NeuralRaceError(
             f"only gated linear and ReLU networks {become}",

@@ -10,10 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralrace.checks import check_axes
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.plot.hues import DASHES, SHADES, colour_places, is_lone, is_unpaired
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot.look import current_look
-from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+from neuralrace.plot.style import (
+    COLOURS,
+    DASHES,
+    SHADES,
+    colour_places,
+    cycle_colour,
+    is_lone,
+    is_unpaired,
+    shade,
+    style,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -40,6 +50,7 @@ _ALONE = (2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1.1, 1.0)
 """Their widths in points: of lines that coincide, the lower one is seen below the upper."""
 
 
+@door
 def draw_curves(
     time: ArrayLike | Mapping[str, ArrayLike],
     curves: Mapping[str, ArrayLike],
@@ -229,6 +240,7 @@ def _colour_bar(ax: matplotlib.axes.Axes, colours: Mapping[str, Any]) -> None:
     bar.outline.set_linewidth(0.5)  # pyright: ignore[reportCallIssue]
 
 
+@door
 def draw_matrix(
     matrix: ArrayLike,
     *,
@@ -259,13 +271,13 @@ def draw_matrix(
     ```
     """
     values = np.asarray(matrix, dtype=float)
-    if values.ndim != 2 or not values.size:
-        raise NeuralRaceError(
-            "this is not a matrix",
-            got=f"shape {values.shape}",
-            wanted="shape (R, C)",
-            fix="reshape it, or take one matrix of the stack",
-        )
+    require(
+        values.ndim == 2 and values.size,
+        "this is not a matrix",
+        got=f"shape {values.shape}",
+        wanted="shape (R, C)",
+        fix="reshape it, or take one matrix of the stack",
+    )
     blocks = blocks or {}
     with style():
         ax = axes_or_new(ax)
@@ -397,10 +409,10 @@ def _name_lines(
 
 
 def _check_count(which: str, names: Iterable[str], got: int, count: int) -> None:
-    if got != count:
-        raise NeuralRaceError(
-            f"the names of the {which} do not add up",
-            got=f"{listed(names)}: {got} {which}",
-            wanted=f"{count} {which}",
-            fix="name every line once, or give block sizes that sum to the matrix's",
-        )
+    require(
+        got == count,
+        f"the names of the {which} do not add up",
+        got=f"{listed(names)}: {got} {which}",
+        wanted=f"{count} {which}",
+        fix="name every line once, or give block sizes that sum to the matrix's",
+    )

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.plot.activity import Strips, gate_strips
 from neuralrace.plot.layout import (
     GAP,
     LETTER,
@@ -27,7 +29,6 @@ from neuralrace.plot.layout import (
     spot,
 )
 from neuralrace.plot.look import current_look
-from neuralrace.plot.strips import Strips, gate_strips
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ EDGE_STRIP = (0.34, 0.09)
 """Width and height in inches of the strip of a gated edge; narrower where columns are close."""
 
 
+@door
 def draw_graph(
     sizes: Mapping[str, int],
     edges: Edges,
@@ -169,6 +171,7 @@ class GraphLayout:
     branches: Mapping[str, int]
 
 
+@door
 def graph_layout(sizes: Mapping[str, int], edges: Edges) -> GraphLayout:
     """Where `draw_graph` puts the nodes and edges of a graph, without gates.
 

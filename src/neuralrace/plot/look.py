@@ -9,7 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.errors import NeuralRaceError, nearest_name
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, nearest_name, require
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -98,6 +99,7 @@ def current_look() -> Look:
     return _LOOK.get(Look())
 
 
+@door
 @contextmanager
 def look(
     *,
@@ -168,13 +170,13 @@ def _size(figsize: Sequence[float] | None) -> tuple[float, float] | None:
         right = 0 < width <= LARGEST and 0 < height <= LARGEST
     except (TypeError, ValueError):
         right, width, height = False, 0.0, 0.0
-    if not right:
-        raise NeuralRaceError(
-            "this is no size of a picture",
-            got=f"{figsize!r:.60}",
-            wanted=f"width and height in inches, above 0 and at most {LARGEST:g}",
-            fix="for example figsize=(3.4, 2.4), one column of a paper",
-        )
+    require(
+        right,
+        "this is no size of a picture",
+        got=f"{figsize!r:.60}",
+        wanted=f"width and height in inches, above 0 and at most {LARGEST:g}",
+        fix="for example figsize=(3.4, 2.4), one column of a paper",
+    )
     return width, height
 
 
@@ -191,6 +193,7 @@ def _formats(formats: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
+@door
 def picture_bytes(figure: matplotlib.figure.Figure, kind: str) -> bytes:
     """A figure in one of the formats, in the current look; the same bytes each time.
 

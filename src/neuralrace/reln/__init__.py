@@ -15,11 +15,10 @@ from neuralrace.reln.explained.types.symmetries import Symmetries, symmetries
 from neuralrace.reln.explained.types.timeline import Event
 from neuralrace.reln.explained.types.type_stages import TypeStage, TypeStages
 from neuralrace.reln.observed.activity import Activity, Switches, activity
-from neuralrace.reln.observed.copied import copied_gates
+from neuralrace.reln.observed.evidence import copied_gates, evidence
 from neuralrace.reln.observed.horizons import Horizons, Stages, horizons
 from neuralrace.reln.observed.pictures import draw_activity
 from neuralrace.reln.observed.shares import Shares, subsets
-from neuralrace.reln.observed.similarity import evidence
 from neuralrace.reln.possible.patterns import (
     Patterns,
     is_implementable,

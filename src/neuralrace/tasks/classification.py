@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import generator, real_number
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, pathways
+from neuralrace.door import door
 from neuralrace.errors import whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.tasks.natural import label
 from neuralrace.tolerances import NOISE
-from neuralrace.types import Key
+from neuralrace.types import Count, Key, Positive, Several
 
 
+@door
 def contextual_classification(
-    contexts: int = 2,
-    bound: float = 1.0,
-    order: int = 2,
+    contexts: Count = 2,
+    bound: Positive = 1.0,
+    order: Several = 2,
     samples: int | None = None,
     *,
     key: Key = 0,
@@ -50,9 +52,6 @@ def contextual_classification(
 
     ```
     """
-    contexts = whole_number("the number of contexts", contexts, fix="NRR has contexts=2")
-    fix = "bound=1.0 draws them from −1 … 1"
-    bound = real_number("the bound of the inputs", bound, above=0, fix=fix)
     rng = generator(key)
     if samples is None:
         x, weight = _gauss_legendre(contexts, order)
@@ -75,13 +74,13 @@ def contextual_classification(
 
 def _gauss_legendre(axes: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes `(order^axes, axes)` and weights of the product rule on [−1, 1]^axes."""
-    order = whole_number("the order", order, least=2, fix="two nodes give exact second moments")
     nodes, weights = np.polynomial.legendre.leggauss(order)
     grid = np.meshgrid(*[nodes] * axes, indexing="ij")
     product = np.meshgrid(*[weights / 2] * axes, indexing="ij")
     return np.stack([g.ravel() for g in grid], axis=1), np.prod(product, axis=0).ravel()
 
 
+@door
 def single_pathway(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """One pathway that is always on: a deep linear network (NRR Eqs. 24–25).
 
@@ -98,6 +97,7 @@ def single_pathway(data: Dataset, hidden: int = 100) -> tuple[Architecture, Data
     return pathways(data, {"common": None}, hidden=hidden)
 
 
+@door
 def pathway_per_context(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """One pathway for each context, on only there (NRR Eqs. 26–29).
 

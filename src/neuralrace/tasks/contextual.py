@@ -9,22 +9,25 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import check_subsets, entries, real_array, real_number, switch
+from neuralrace.checks import check_subsets, real_array
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.door import door
+from neuralrace.errors import listed, require
+from neuralrace.tasks.natural import label
 from neuralrace.tasks.structures import structure
+from neuralrace.types import Count, Finite, Several
 
 Matrix = str | Float[np.ndarray, "_ _"]
 """A structure: the name of one of MHS's, or a matrix of shape (properties, items)."""
 
 
+@door
 def contextual(
-    contexts: int | None = None,
-    items: int | None = None,
+    contexts: Several | None = None,
+    items: Count | None = None,
     structures: Matrix | Sequence[Matrix] = "hierarchy",
     common: Matrix = "hierarchy",
-    context_scale: float = 1.0,
+    context_scale: Finite = 1.0,
     joined: bool = False,
 ) -> Dataset:
     """Every item in every context; some properties hold in all contexts, some in one (MHS Fig. 3).
@@ -64,8 +67,6 @@ def contextual(
     """
     blocks = _matrices([common, *_of_each_context(structures, contexts)], items)
     number, count = len(blocks) - 1, blocks[0].shape[1]
-    context_scale = real_number("context_scale", context_scale, fix="context_scale=1.0 is one-hot")
-    joined = switch("joined", joined)
     item = np.tile(np.eye(count), (number, 1))
     context = np.repeat(context_scale * np.eye(number), count, axis=0)
     everywhere = [np.tile(blocks[0].T, (number, 1))]
@@ -80,6 +81,7 @@ def contextual(
     )
 
 
+@door
 def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """A pathway that is always on, and for each context one that is off only there (MHS Fig. 3).
 
@@ -98,6 +100,7 @@ def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architectu
     return _common_and(data, {f"not{c}": context != c for c in np.unique(context)}, hidden)
 
 
+@door
 def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """Only the contextual pathways of `common_and_all_but_one`, on the rest of the targets.
 
@@ -118,6 +121,7 @@ def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset
     return pathways(data.residual(), masks, hidden=hidden, inputs=dict.fromkeys(masks, ("item",)))
 
 
+@door
 def common_and_single(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """A pathway that is always on, and for each context one that is on only there.
 
@@ -136,6 +140,7 @@ def common_and_single(data: Dataset, hidden: int = 100) -> tuple[Architecture, D
     return _common_and(data, {f"only{c}": context == c for c in np.unique(context)}, hidden)
 
 
+@door
 def all_subsets(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """A pathway that is always on, and one for every smaller set of contexts.
 
@@ -173,13 +178,13 @@ def _common_and(
 
 
 def _check_items(data: Dataset) -> None:
-    if "item" not in data.x:
-        raise NeuralRaceError(
-            "the contextual pathways read only the items, but there is no input node 'item'",
-            got=f"x for {listed(data.x)}",
-            wanted="x for 'item' and 'context'",
-            fix="make the data with tasks.contextual(…, joined=False)",
-        )
+    require(
+        "item" in data.x,
+        "the contextual pathways read only the items, but there is no input node 'item'",
+        got=f"x for {listed(data.x)}",
+        wanted="x for 'item' and 'context'",
+        fix="make the data with tasks.contextual(…, joined=False)",
+    )
 
 
 def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None) -> list[Matrix]:
@@ -189,19 +194,16 @@ def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None
     elif isinstance(structures, np.ndarray) and structures.ndim == 2:
         given = [structures]
     else:
-        given = entries("structures", structures, "name one structure, or one per context")
+        given = list(structures)
         contexts = len(given) if contexts is None else contexts
     contexts = 3 if contexts is None else contexts
-    contexts = whole_number(
-        "the number of contexts", contexts, least=2, fix="MHS has contexts=3, 4 and 5"
+    require(
+        contexts > 1 and len(given) in (1, contexts),
+        "every context needs a structure",
+        got=f"{len(given)} structures for {contexts} contexts",
+        wanted=f"{contexts} structures, or one for all, and two or more contexts",
+        fix="leave out contexts, or give one structure for each",
     )
-    if len(given) not in (1, contexts):
-        raise NeuralRaceError(
-            "every context needs a structure",
-            got=f"{len(given)} structures for {contexts} contexts",
-            wanted=f"{contexts} structures, or one for all",
-            fix="leave out contexts, or give one structure for each",
-        )
     return given if len(given) == contexts else given * contexts
 
 
@@ -215,16 +217,15 @@ def _matrices(blocks: Sequence[Matrix], items: int | None) -> list[Float[np.ndar
     ]
     counts = [block.shape[1] for block in given if not isinstance(block, str) and block.ndim == 2]
     count = next(iter(counts), 8) if items is None else items
-    count = whole_number("the number of items", count, fix="give it at least one item")
     matrices = []
     for name, block in zip(names, given, strict=True):
         matrix = structure(block, count) if isinstance(block, str) else block
-        if matrix.ndim != 2 or not matrix.size or matrix.shape[1] != count:
-            raise NeuralRaceError(
-                f"{name} does not fit the task",
-                got=f"shape {matrix.shape}",
-                wanted=f"shape (properties, {count}), as there are {count} items",
-                fix="a column is an item: give every structure as many columns, or omit items",
-            )
+        require(
+            matrix.ndim == 2 and matrix.size and matrix.shape[1] == count,
+            f"{name} does not fit the task",
+            got=f"shape {matrix.shape}",
+            wanted=f"shape (properties, {count}), as there are {count} items",
+            fix="a column is an item: give every structure as many columns, or omit items",
+        )
         matrices.append(matrix)
     return matrices

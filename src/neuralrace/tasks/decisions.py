@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Literal
 
 import numpy as np
 
-from neuralrace.checks import generator, one_of, real_array
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.tasks.checks import finite_number
-from neuralrace.types import ArrayLike, Key
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.types import ArrayLike, Count, Finite, Key, Several
 
 MOST_BITS = 20
 """The most bits of `parity`: a million samples."""
 
 
-def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
+@door
+def context_decision(levels: int | ArrayLike = 4, cue: Finite = 1.0) -> Dataset:
     """Two streams and a cue: report the sign of the stream that the cue asks for.
 
     A sample shows the values of both streams and a one-hot context of size `cue`. The target is
@@ -44,20 +46,24 @@ def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
 
     ```
     """
-    cue = finite_number("cue", cue, fix="cue=1.0 makes the context as large as the streams")
     wanted = "an even number of levels, or the levels themselves"
     values = real_array("levels", levels, wanted=wanted, fix="for example levels=4")
     if not values.ndim:
         count = whole_number("levels", levels, least=2, fix="for example levels=4")
         positive = np.arange(1, count // 2 + 1) / (count // 2)
         values = np.concatenate([-positive[::-1], [0.0] * (count % 2), positive])
-    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all() or (values == 0).any():
-        raise NeuralRaceError(
-            "a stream needs values that have a sign",
-            got=f"levels = {levels!r}",
-            wanted="an even number, or two or more finite values other than 0",
-            fix="levels=4, or levels=(-1, -0.5, 0.5, 1)",
-        )
+    require(
+        not (
+            values.ndim != 1
+            or len(values) < 2
+            or not np.isfinite(values).all()
+            or (values == 0).any()
+        ),
+        "a stream needs values that have a sign",
+        got=f"levels = {levels!r}",
+        wanted="an even number, or two or more finite values other than 0",
+        fix="levels=4, or levels=(-1, -0.5, 0.5, 1)",
+    )
     streams = np.array(list(product(values, values)))
     context = np.repeat([0, 1], len(streams))
     x = np.hstack([np.tile(streams, (2, 1)), cue * np.eye(2)[context]])
@@ -65,7 +71,8 @@ def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
     return Dataset({"x": x}, {"y": y}, labels={"context": context + 1, "answer": y[:, 0] > 0})
 
 
-def parity(bits: int = 3) -> Dataset:
+@door
+def parity(bits: Count = 3) -> Dataset:
     """The product of signs: 2^n samples at (±1, …, ±1), target x₁ x₂ ⋯ xₙ.
 
     For an odd number of bits, three or more, a small ReLU network without bias never starts to
@@ -83,20 +90,22 @@ def parity(bits: int = 3) -> Dataset:
 
     ```
     """
-    bits = whole_number("the number of bits", bits, fix="for example bits=3")
-    if bits > MOST_BITS:
-        raise NeuralRaceError(
-            "there are too many bits",
-            got=f"bits = {bits}",
-            wanted=f"at most {MOST_BITS}, which is 2^{MOST_BITS} samples",
-            fix="for example bits=3",
-        )
+    require(
+        bits <= MOST_BITS,
+        "there are too many bits",
+        got=f"bits = {bits}",
+        wanted=f"at most {MOST_BITS}, which is 2^{MOST_BITS} samples",
+        fix="for example bits=3",
+    )
     x = np.array(list(product((-1.0, 1.0), repeat=bits)))
     y = x.prod(axis=1, keepdims=True)
     return Dataset({"x": x}, {"y": y}, labels={"answer": y[:, 0] > 0})
 
 
-def transitive_inference(items: int = 6, *, pairs: str = "adjacent") -> Dataset:
+@door
+def transitive_inference(
+    items: Several = 6, *, pairs: Literal["adjacent", "all"] = "adjacent"
+) -> Dataset:
     """Transitive inference: which of two items ranks higher, trained on neighbours in rank.
 
     A sample shows two one-hot items side by side, in both orders; the target is +1 where the first
@@ -118,10 +127,6 @@ def transitive_inference(items: int = 6, *, pairs: str = "adjacent") -> Dataset:
 
     ```
     """
-    items = whole_number("the number of items", items, least=2, fix="for example items=6")
-    pairs = one_of(
-        "pairs", pairs, ("adjacent", "all"), "pairs='adjacent' shows neighbours in rank only"
-    )
     reach = 1 if pairs == "adjacent" else items
     shown = np.array(
         [
@@ -140,7 +145,8 @@ def transitive_inference(items: int = 6, *, pairs: str = "adjacent") -> Dataset:
     )
 
 
-def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
+@door
+def ring_classification(points: Count = 24, classes: Several = 3) -> Dataset:
     """Points on a circle, sorted into sectors of equal size.
 
     **Arguments:** `points`, evenly on the unit circle, half a step away from the first axis;
@@ -159,9 +165,7 @@ def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
 
     ```
     """
-    classes = whole_number("the number of classes", classes, least=2, fix="for example classes=3")
-    points = whole_number("the number of points", points, least=classes, fix="points=24")
-    if points % classes:
+    if points < classes or points % classes:
         raise NeuralRaceError(
             "the points cannot be divided equally among the classes",
             got=f"{points} points, {classes} classes",
@@ -174,8 +178,9 @@ def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
     return Dataset({"x": x}, {"y": np.eye(classes)[answer]}, labels={"answer": answer + 1})
 
 
+@door
 def teacher(
-    samples: int = 20, inputs: int = 5, outputs: int = 3, hidden: int = 3, *, key: Key = 0
+    samples: Count = 20, inputs: Count = 5, outputs: Count = 3, hidden: Count = 3, *, key: Key = 0
 ) -> Dataset:
     """A random ReLU network as teacher: Gaussian inputs, its outputs as targets.
 
@@ -193,8 +198,6 @@ def teacher(
 
     ```
     """
-    sizes = _sizes(samples=samples, inputs=inputs, outputs=outputs, hidden=hidden)
-    samples, inputs, outputs, hidden = sizes
     rng = generator(key)
     x = rng.normal(size=(samples, inputs))
     first = rng.normal(size=(inputs, hidden)) / math.sqrt(inputs)
@@ -202,7 +205,10 @@ def teacher(
     return Dataset({"x": x}, {"y": np.maximum(x @ first, 0) @ second})
 
 
-def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Key = 0) -> Dataset:
+@door
+def gaussian(
+    samples: Count = 20, inputs: Count = 5, outputs: Count = 3, *, key: Key = 0
+) -> Dataset:
     """Random inputs with random targets, all independent standard Gaussians.
 
     `key` (a JAX key or an integer) draws both.
@@ -218,14 +224,6 @@ def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Key =
 
     ```
     """
-    samples, inputs, outputs = _sizes(samples=samples, inputs=inputs, outputs=outputs)
     rng = generator(key)
     x = rng.normal(size=(samples, inputs))
     return Dataset({"x": x}, {"y": rng.normal(size=(samples, outputs))})
-
-
-def _sizes(**sizes: object) -> list[int]:
-    return [
-        whole_number(f"the number of {name}", size, fix=f"for example {name}=5")
-        for name, size in sizes.items()
-    ]

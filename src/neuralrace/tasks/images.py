@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
 from neuralrace.checks import file_path, generator, one_of
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.types import Key
 
 FOLDER = "NEURALRACE_DATA"
@@ -90,6 +91,7 @@ class Images:
         """How many classes there are."""
         return int(max(self.labels.max(), self.test_labels.max())) + 1
 
+    @door
     def take(self, train: int | None = None, test: int | None = None, *, key: Key = 0) -> Images:
         """That many images for training and testing, drawn by `key`; None keeps all."""
         rng = generator(key)
@@ -100,13 +102,13 @@ class Images:
                 if count is None
                 else whole_number(f"the number of {what} images", count, fix=f"{what}=1000")
             )
-            if number > len(there):
-                raise NeuralRaceError(
-                    f"there are not that many {what} images",
-                    got=f"{what}={number}",
-                    wanted=f"at most {len(there)}",
-                    fix=f"leave {what} out to keep all",
-                )
+            require(
+                number <= len(there),
+                f"there are not that many {what} images",
+                got=f"{what}={number}",
+                wanted=f"at most {len(there)}",
+                fix=f"leave {what} out to keep all",
+            )
             whole = number == len(there)
             chosen.append(np.arange(number) if whole else rng.permutation(len(there))[:number])
         first, second = chosen
@@ -119,6 +121,7 @@ class Images:
         )
 
 
+@door
 def images(name: str = "digits", data: str | os.PathLike[str] | None = None) -> Images:
     """Labelled images: `"mnist"`, `"cifar10"`, or `"digits"`, which need no file.
 
@@ -271,6 +274,7 @@ def _labels(names: tuple[str, ...], folders: list[Path], count: int) -> Int[np.n
 # ---- files --------------------------------------------------------------------------------------
 
 
+@door
 def read_idx(
     path: str | os.PathLike[str], *, checksum: str | None = None
 ) -> UInt8[np.ndarray, ...]:
@@ -332,13 +336,13 @@ def _found(name: str, file: str, folders: list[Path], wanted: list[str]) -> Path
 
 def _check_sum(what: str, content: bytes, checksum: str) -> None:
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if found != checksum:
-        raise NeuralRaceError(
-            f"the checksum of {what} is wrong",
-            got=found,
-            wanted=checksum,
-            fix="get the file again: it was changed or damaged on the way",
-        )
+    require(
+        found == checksum,
+        f"the checksum of {what} is wrong",
+        got=found,
+        wanted=checksum,
+        fix="get the file again: it was changed or damaged on the way",
+    )
 
 
 def _wrong_size(path: Path, got: str, wanted: str) -> NeuralRaceError:

@@ -1,17 +1,20 @@
-"""The gatings that come to mind first, for any task: candidates for a contest."""
+"""Gatings that one would try first, and the labels that gatings need."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import check_kind, whole_number
+from neuralrace.door import door
+from neuralrace.errors import check_kind, listed, require
+from neuralrace.types import Count
 
 Gating = tuple[Architecture, Dataset]
 
 
+@door
 def answers(data: Dataset) -> Int[np.ndarray, " N"]:
     """The correct answer to each sample, counted from 0.
 
@@ -26,7 +29,6 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset of a task, such as tasks.xor()")
     if "answer" in data.labels:
         return np.unique(np.asarray(data.labels["answer"]), return_inverse=True)[1]
     y = np.concatenate([np.asarray(a, np.float64) for a in data.y.values()], axis=1)
@@ -37,7 +39,8 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
     return (on if 0 < on.sum() < len(on) else y[:, 0] > y.mean()).astype(int)
 
 
-def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
+@door
+def natural_gatings(data: Dataset, width: Count = 200) -> dict[str, Gating]:
     """The gatings one would try first, each with about `width` neurons in total.
 
     `sample` has one pathway per sample. `answer` has one per answer (`answers`). `context` has one
@@ -56,8 +59,6 @@ def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a task, for example tasks.context_decision()")
-    width = whole_number("the width", width, fix="for example width=200")
     answer = answers(data)
     by_answer = {f"answer{a}": answer == a for a in np.unique(answer)}
     masks = {"sample": dict(data.one_per_sample()), "answer": by_answer}
@@ -81,3 +82,16 @@ def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
 def _differ(masks: dict[str, np.ndarray]) -> bool:
     """Whether there are several pathways, each of which is on somewhere."""
     return len(masks) > 1 and all(mask.any() for mask in masks.values())
+
+
+def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
+    """The label `name` of every sample, or an error that says which task has it."""
+    check_kind("data", data, Dataset, f"pass the ungated dataset, such as that of {task}")
+    require(
+        name in data.labels,
+        f"this gating needs the label {name!r}",
+        got=f"labels {listed(data.labels)}",
+        wanted=f"a dataset such as that of {task}",
+        fix=f"pass labels={{{name!r}: …}} to the Dataset, or use nr.pathways with masks",
+    )
+    return np.asarray(data.labels[name])

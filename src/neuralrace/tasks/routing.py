@@ -8,18 +8,20 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import entries, generator, plain_array, real_array, switch
+from neuralrace.checks import entries, generator, plain_array, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
+from neuralrace.tasks.natural import label
 from neuralrace.tasks.structures import hierarchy
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 Base = tuple[Float[np.ndarray, "_ inputs"], Float[np.ndarray, "_ outputs"]]
 """The map that every route learns: inputs and targets, one row per item."""
 
 
-def circulant_routes(M: int = 7, K: int = 4) -> Bool[np.ndarray, "M M"]:
+@door
+def circulant_routes(M: Count = 7, K: Count = 4) -> Bool[np.ndarray, "M M"]:
     """The trained routes of NRR Fig. 4d: input domain i with outputs i − 1 … i + K − 2 (mod M).
 
     **Returns:** `routes[i - 1, j - 1]`, whether input i is trained with output j; K are true in
@@ -35,19 +37,18 @@ def circulant_routes(M: int = 7, K: int = 4) -> Bool[np.ndarray, "M M"]:
 
     ```
     """
-    M = whole_number("the number of domains M", M, fix="use M=1 or more")
-    K = whole_number("the number of trained outputs K", K, fix="use K=1 or more")
-    if K > M:
-        raise NeuralRaceError(
-            "an input domain cannot be trained with more output domains than there are",
-            got=f"K = {K}, M = {M}",
-            wanted="1 ≤ K ≤ M",
-            fix=f"K={M} trains every route",
-        )
+    require(
+        K <= M,
+        "an input domain cannot be trained with more output domains than there are",
+        got=f"K = {K}, M = {M}",
+        wanted="1 ≤ K ≤ M",
+        fix=f"K={M} trains every route",
+    )
     first, output = np.arange(M)[:, None] - 1, np.arange(M)
     return (output - first) % M < K
 
 
+@door
 def random_routes(M: int = 7, K: int = 4, *, key: Key = 0) -> Bool[np.ndarray, "M M"]:
     """Random trained routes, K in every row and column, drawn by `key`.
 
@@ -74,6 +75,7 @@ def random_routes(M: int = 7, K: int = 4, *, key: Key = 0) -> Bool[np.ndarray, "
     return routes
 
 
+@door
 def route_ratio(routes: Bool[np.ndarray, "M M"]) -> float:
     """σ₂/σ₁ of a matrix of routes: how nearly it falls into parts that are not connected.
 
@@ -93,8 +95,9 @@ def route_ratio(routes: Bool[np.ndarray, "M M"]) -> float:
     return float(values[1] / values[0]) if len(values) > 1 else 0.0
 
 
+@door
 def routing(
-    M: int = 7,
+    M: Count = 7,
     K: int = 4,
     base: Base | None = None,
     routes: Bool[np.ndarray, "_ _"] | Sequence[tuple[int, int]] | None = None,
@@ -132,14 +135,14 @@ def routing(
 
     ```
     """
-    M = whole_number("the number of domains M", M, fix="use M=1 or more")
     matrix = circulant_routes(M, K) if routes is None else route_matrix(routes, M)
     x, y = _checked_base(base)
-    rngs = [generator(key) if switch("distractors", distractors) else None for _ in range(2)]
+    rngs = [generator(key) if distractors else None for _ in range(2)]
     trained = _samples(matrix, x, y, rngs[0])
     return trained, None if matrix.all() else _samples(~matrix, x, y, rngs[1])
 
 
+@door
 def routing_pathways(
     data: Dataset, P: int | None = None, hidden: int = 64
 ) -> tuple[Architecture, Dataset]:
@@ -165,13 +168,13 @@ def routing_pathways(
     """
     source, target = (label(data, end, "tasks.routing()") for end in ("input", "output"))
     names = [f"{v}{i}" for v in "xy" for i in range(1, len(data.x) + 1)]
-    if {*data.x, *data.y} != set(names):
-        raise NeuralRaceError(
-            "this is not a routing task",
-            got=f"x for {listed(data.x)}, y for {listed(data.y)}",
-            wanted="x for 'x1' … 'xM' and y for 'y1' … 'yM'",
-            fix="make the data with tasks.routing()",
-        )
+    require(
+        {*data.x, *data.y} == set(names),
+        "this is not a routing task",
+        got=f"x for {listed(data.x)}, y for {listed(data.y)}",
+        wanted="x for 'x1' … 'xM' and y for 'y1' … 'yM'",
+        fix="make the data with tasks.routing()",
+    )
     M = len(data.x)
     arch = Architecture.routing(
         M, inputs=data.x["x1"].shape[1], hidden=hidden, outputs=data.y["y1"].shape[1], P=P
@@ -209,16 +212,17 @@ def _checked_base(base: Base | None) -> Base:
     fix = "one row per item: transpose data with one column per item"
     both = [real_array("the base data", side, fix=fix) for side in sides]
     x, y = both if len(both) == 2 else (np.empty(0), np.empty(0))
-    if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or not x.size or not y.size:
-        raise NeuralRaceError(
-            "the base data must be inputs and targets of the same items",
-            got=f"shapes {x.shape} and {y.shape}",
-            wanted="shapes (items, inputs) and (items, outputs)",
-            fix=fix,
-        )
+    require(
+        x.ndim == 2 and y.ndim == 2 and len(x) == len(y) and x.size and y.size,
+        "the base data must be inputs and targets of the same items",
+        got=f"shapes {x.shape} and {y.shape}",
+        wanted="shapes (items, inputs) and (items, outputs)",
+        fix=fix,
+    )
     return x, y
 
 
+@door
 def route_matrix(routes: object, M: int) -> Bool[np.ndarray, "M M"]:
     """Routes as a matrix: one that is given, or pairs (input, output) counted from 1.
 

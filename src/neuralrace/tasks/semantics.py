@@ -13,16 +13,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import entries, generator, real_array, real_number
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.door import door
+from neuralrace.errors import require
 from neuralrace.tasks.structures import Structure, branches_of
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key, Positive, Several, Within
 
 
 @final
@@ -66,7 +67,8 @@ class World:
         """The singular values of Σ^yx in `dataset()`: √values / P, for equally frequent items."""
         return np.sqrt(self.values) / self.items
 
-    def features(self, number: int, *, key: Key = 0) -> Structure:
+    @door
+    def features(self, number: Count, *, key: Key = 0) -> Structure:
         """Independent draws: shape (number, P), one row per feature, drawn by `key`.
 
         ```python
@@ -77,9 +79,9 @@ class World:
 
         ```
         """
-        number = whole_number("the number of features", number, fix="draw at least one")
         return self._draw(generator(key), number)
 
+    @door
     def dataset(self, features: int | None = None, *, key: Key = 0) -> Dataset:
         """One-hot items with their features: sampled, or in the limit of infinitely many.
 
@@ -106,8 +108,9 @@ class World:
         return Dataset({"x": x}, {"y": y}, labels={"item": np.arange(1, self.items + 1)})
 
 
+@door
 def tree_world(
-    branching: int | Sequence[int] = 2, depth: int | None = None, flip: ArrayLike = 0.1
+    branching: Count | Sequence[Count] = 2, depth: Count | None = None, flip: ArrayLike = 0.1
 ) -> World:
     """Hierarchical items: a branching diffusion down a tree (Saxe, McClelland & Ganguli 2019).
 
@@ -133,13 +136,13 @@ def tree_world(
     fix = "0 makes all items equal; at 0.5 nothing would be passed on"
     wanted = f"one number in [0, 0.5), or {depth} of them, from the root down"
     given = real_array("flip", flip, wanted=wanted, fix=fix)
-    if given.shape not in ((), (depth,)) or not ((given >= 0) & (given < 0.5)).all():
-        raise NeuralRaceError(
-            "the probability of a flip on a branch is not valid",
-            got=f"flip = {flip!r}",
-            wanted=wanted,
-            fix=fix,
-        )
+    require(
+        given.shape in ((), (depth,)) and ((given >= 0) & (given < 0.5)).all(),
+        "the probability of a flip on a branch is not valid",
+        got=f"flip = {flip!r}",
+        wanted=wanted,
+        fix=fix,
+    )
     flips = np.broadcast_to(given, depth).tolist()
     items = math.prod(branches)
     q = [math.prod((1 - 2 * e) ** 2 for e in flips[k:]) for k in range(depth + 1)]
@@ -170,8 +173,9 @@ def _diffused(
     return state
 
 
+@door
 def partition_world(
-    groups: Sequence[int] = (4, 4), coupling: float = 1.0, variance: float = 10.0
+    groups: Sequence[Count] = (4, 4), coupling: Positive = 1.0, variance: Positive = 10.0
 ) -> World:
     """Disjoint clusters: every item is coupled to the hidden node of its cluster.
 
@@ -188,17 +192,18 @@ def partition_world(
 
     ```
     """
-    groups = entries("groups", groups, "try (4, 4)")
-    if not groups:
-        raise NeuralRaceError(
-            "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
-        )
-    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in groups]
-    a, tau = _checked_field(coupling, variance)
+    require(
+        len(groups),
+        "a partition needs a group",
+        got=groups,
+        wanted="(size, size, …)",
+        fix="try (4, 4)",
+    )
+    a, tau = coupling, 1 / variance
     values, vectors, levels = [], [], []
     first = 0
-    for m in sizes:
-        inside = np.eye(sum(sizes))[:, first : first + m]
+    for m in groups:
+        inside = np.eye(sum(groups))[:, first : first + m]
         values += [(m * a + tau) / (tau * (a + m * a + tau)), *[1 / (a + tau)] * (m - 1)]
         vectors += [inside @ np.full((m, 1), m**-0.5), inside @ _contrasts(m)]
         levels += [0, *[1] * (m - 1)]
@@ -206,7 +211,10 @@ def partition_world(
     return _field("partition", np.array(values), np.concatenate(vectors, axis=1), np.array(levels))
 
 
-def ring_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
+@door
+def ring_world(
+    items: Annotated[int, Within(least=3)] = 8, coupling: Positive = 1.0, variance: Positive = 10.0
+) -> World:
     """Items around a circle, each similar to its two neighbours.
 
     A feature φ is Gaussian with density ∝ exp(−½ a Σ (φ_i − φ_j)² − ½ Σ φ_i²/variance), where the
@@ -223,21 +231,21 @@ def ring_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) ->
 
     ```
     """
-    P = whole_number("the number of items of a ring", items, least=3, fix="two items are a chain")
-    a, tau = _checked_field(coupling, variance)
-    place = np.arange(P)
+    a, tau = coupling, 1 / variance
+    place = np.arange(items)
     levels, vectors = [], []
-    for k in range(P // 2 + 1):
-        waves = [np.cos(2 * np.pi * k * place / P)]
-        if 0 < k < P / 2:
-            waves.append(np.sin(2 * np.pi * k * place / P))
+    for k in range(items // 2 + 1):
+        waves = [np.cos(2 * np.pi * k * place / items)]
+        if 0 < k < items / 2:
+            waves.append(np.sin(2 * np.pi * k * place / items))
         vectors += [wave / np.linalg.norm(wave) for wave in waves]
         levels += [k] * len(waves)
-    values = 1 / (2 * a * (1 - np.cos(2 * np.pi * np.array(levels) / P)) + tau)
+    values = 1 / (2 * a * (1 - np.cos(2 * np.pi * np.array(levels) / items)) + tau)
     return _field("ring", values, np.stack(vectors, axis=1), np.array(levels))
 
 
-def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
+@door
+def chain_world(items: Several = 8, coupling: Positive = 1.0, variance: Positive = 10.0) -> World:
     """Items on a line, each similar to its neighbours; like `ring_world` with open ends.
 
     The eigenvalue of frequency k (in half turns) is 1 / (2a (1 − cos πk/P) + 1/variance).
@@ -249,14 +257,14 @@ def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -
 
     ```
     """
-    P = whole_number("the number of items of a chain", items, least=2, fix="give it two items")
-    a, tau = _checked_field(coupling, variance)
-    squares, vectors = _line(P)
-    return _field("chain", 1 / (a * squares + tau), vectors, np.arange(P))
+    a, tau = coupling, 1 / variance
+    squares, vectors = _line(items)
+    return _field("chain", 1 / (a * squares + tau), vectors, np.arange(items))
 
 
+@door
 def grid_world(
-    rows: int = 4, columns: int = 4, coupling: float = 1.0, variance: float = 10.0
+    rows: Several = 4, columns: Several = 4, coupling: Positive = 1.0, variance: Positive = 10.0
 ) -> World:
     """Items on a rectangle, row by row, each similar to its neighbours; `chain_world` both ways.
 
@@ -270,13 +278,8 @@ def grid_world(
 
     ```
     """
-    sizes = [
-        whole_number(
-            f"the number of {name} of a grid", n, least=2, fix="use chain_world for a line"
-        )
-        for name, n in (("rows", rows), ("columns", columns))
-    ]
-    a, tau = _checked_field(coupling, variance)
+    sizes = rows, columns
+    a, tau = coupling, 1 / variance
     (down, first), (across, second) = (_line(n) for n in sizes)
     squares = np.add.outer(down, across).ravel()
     levels = np.add.outer(*(np.arange(n) for n in sizes)).ravel()
@@ -316,13 +319,3 @@ def _gaussian(
 ) -> np.ndarray:
     """Draws of a Gaussian field: one row per feature."""
     return rng.normal(size=(number, len(values))) * np.sqrt(values) @ vectors.T
-
-
-def _checked_field(coupling: object, variance: object) -> tuple[float, float]:
-    """a and τ = 1/variance."""
-    wanted, fix = "one positive finite number", "coupling=1.0, variance=10.0 are the defaults"
-    a, spread = (
-        real_number(f"the {name} of a Gaussian world", value, above=0, wanted=wanted, fix=fix)
-        for name, value in (("coupling", coupling), ("variance", variance))
-    )
-    return a, 1 / spread

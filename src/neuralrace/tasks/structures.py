@@ -9,9 +9,10 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries, generator, real_array, real_number
-from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.types import Key
+from neuralrace.checks import generator, real_array
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
+from neuralrace.types import Count, Finite, Key
 
 Structure = Float[np.ndarray, "properties items"]
 
@@ -19,7 +20,8 @@ RING_PROFILE = (0.0, 0.33, 0.66, 1.0, 1.0, 0.66, 0.33, 0.0)
 """One property of the ring of MHS Fig. 3: its value on each of the eight items."""
 
 
-def partition(groups: Sequence[int]) -> Structure:
+@door
+def partition(groups: Sequence[Count]) -> Structure:
     """Disjoint groups of neighbouring items: one row per group, 1 on its items and 0 elsewhere.
 
     **Arguments:** `groups`, the number of items of each group.
@@ -34,19 +36,21 @@ def partition(groups: Sequence[int]) -> Structure:
 
     ```
     """
-    each = entries("groups", groups, "try (4, 4)")
-    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in each]
-    if not sizes:
-        raise NeuralRaceError(
-            "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
-        )
-    return np.repeat(np.eye(len(sizes)), sizes, axis=1)
+    require(
+        len(groups),
+        "a partition needs a group",
+        got=groups,
+        wanted="(size, size, …)",
+        fix="try (4, 4)",
+    )
+    return np.repeat(np.eye(len(groups)), groups, axis=1)
 
 
+@door
 def hierarchy(
-    branching: int | Sequence[int] = 2,
-    depth: int | None = None,
-    amplitudes: Sequence[float] | None = None,
+    branching: Count | Sequence[Count] = 2,
+    depth: Count | None = None,
+    amplitudes: Sequence[Finite] | None = None,
 ) -> Structure:
     """A tree over the items: one row per node, nonzero on the items below it (MHS Fig. 3).
 
@@ -75,10 +79,11 @@ def hierarchy(
     return _stacked(_levels(branches_of(branching, depth)), amplitudes)
 
 
+@door
 def crossed_hierarchy(
-    branching: int | Sequence[int] = 2,
-    depth: int | None = None,
-    amplitudes: Sequence[float] | None = None,
+    branching: Count | Sequence[Count] = 2,
+    depth: Count | None = None,
+    amplitudes: Sequence[Finite] | None = None,
 ) -> Structure:
     """A hierarchy whose smallest groups cut across the tree (context 3 of MHS Fig. 3).
 
@@ -97,20 +102,21 @@ def crossed_hierarchy(
     ```
     """
     branches = branches_of(branching, depth)
-    if len(branches) < 2:
-        raise NeuralRaceError(
-            "a crossed hierarchy has at least two levels below its root",
-            got=f"depth {len(branches)}",
-            wanted="a depth of at least 2",
-            fix="use hierarchy() for a flat one",
-        )
+    require(
+        len(branches) >= 2,
+        "a crossed hierarchy has at least two levels below its root",
+        got=f"depth {len(branches)}",
+        wanted="a depth of at least 2",
+        fix="use hierarchy() for a flat one",
+    )
     levels = _levels(branches)
     *above, parents, children = branches
     levels[-2] = np.kron(np.eye(math.prod(above)), np.tile(np.eye(children), (1, parents)))
     return _stacked(levels, amplitudes)
 
 
-def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> Structure:
+@door
+def ring(profile: Sequence[Finite] = RING_PROFILE, rows: Count | None = None) -> Structure:
     """Items around a circle: one profile, shifted by one item per row (context 2 of MHS Fig. 3).
 
     **Arguments:** `profile`, a property's value on each item; `rows`, the number of properties, by
@@ -130,19 +136,19 @@ def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> St
     """
     fix = "try (0.0, 0.5, 1.0, 0.5)"
     values = real_array("the profile", profile, wanted="one number per item", fix=fix)
-    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
-        raise NeuralRaceError(
-            "the profile of a ring must be a row of finite numbers",
-            got=profile,
-            wanted="one number per item",
-            fix=fix,
-        )
+    require(
+        values.ndim == 1 and values.size and np.isfinite(values).all(),
+        "the profile of a ring must be a row of finite numbers",
+        got=profile,
+        wanted="one number per item",
+        fix=fix,
+    )
     rows = 2 * len(values) - 1 if rows is None else rows
-    rows = whole_number("the number of rows of a ring", rows, fix="count the row of ones too")
     return np.stack([np.ones_like(values), *(np.roll(values, -k) for k in range(rows - 1))])
 
 
-def random_tree(items: int = 8, *, key: Key = 0) -> Structure:
+@door
+def random_tree(items: Count = 8, *, key: Key = 0) -> Structure:
     """A random binary tree over the items: one row per node, 1 on the items below it.
 
     Starting from single items, two groups drawn at random are joined until only one remains. Like
@@ -163,7 +169,6 @@ def random_tree(items: int = 8, *, key: Key = 0) -> Structure:
 
     ```
     """
-    items = whole_number("the number of items", items, fix="give it at least one leaf")
     rng = generator(key)
     rows = list(np.eye(items))
     roots = list(range(items))
@@ -175,7 +180,8 @@ def random_tree(items: int = 8, *, key: Key = 0) -> Structure:
     return tree[np.lexsort((*-tree.T[::-1], -tree.sum(axis=1)))]
 
 
-def structure(name: str, items: int = 8) -> Structure:
+@door
+def structure(name: str, items: Count = 8) -> Structure:
     """A structure of MHS Fig. 3 by name: `"hierarchy"`, `"ring"` or `"crossed"`.
 
     All have 2 · items − 1 rows. Hierarchies need a power of two, the ring MHS's eight items.
@@ -194,30 +200,29 @@ def structure(name: str, items: int = 8) -> Structure:
             wanted=f"one of {listed(_NAMED)}, or a matrix of shape (properties, items)",
             fix="check the spelling; for others pass tasks.partition(…), tasks.random_tree(…), …",
         )
-    items = whole_number("the number of items", items, fix="give it at least one item")
     return _NAMED[name](items)
 
 
 def _binary_depth(items: int) -> int:
     depth = items.bit_length() - 1
-    if items != 2**depth or depth == 0:
-        raise NeuralRaceError(
-            "a named hierarchy is binary",
-            got=f"{items} items",
-            wanted="2, 4, 8, 16, … items",
-            fix="pass a matrix instead, for example tasks.hierarchy((3, 4)) for 12 items",
-        )
+    require(
+        items == 2**depth and depth != 0,
+        "a named hierarchy is binary",
+        got=f"{items} items",
+        wanted="2, 4, 8, 16, … items",
+        fix="pass a matrix instead, for example tasks.hierarchy((3, 4)) for 12 items",
+    )
     return depth
 
 
 def _named_ring(items: int) -> Structure:
-    if items != len(RING_PROFILE):
-        raise NeuralRaceError(
-            "the ring of MHS has eight items",
-            got=f"{items} items",
-            wanted=f"{len(RING_PROFILE)} items",
-            fix="pass tasks.ring(profile) with a profile of your own in place of 'ring'",
-        )
+    require(
+        items == len(RING_PROFILE),
+        "the ring of MHS has eight items",
+        got=f"{items} items",
+        wanted=f"{len(RING_PROFILE)} items",
+        fix="pass tasks.ring(profile) with a profile of your own in place of 'ring'",
+    )
     return ring()
 
 
@@ -231,30 +236,19 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
 """The structures that can be given by name, as functions of the number of items."""
 
 
-def branches_of(branching: object, depth: object) -> list[int]:
+def branches_of(branching: Count | Sequence[Count], depth: Count | None) -> list[int]:
     """The number of children at each level, from the root down."""
     if isinstance(branching, Sequence | np.ndarray):
-        scalar = isinstance(branching, str | bytes) or getattr(branching, "shape", None) == ()
-        branches = [] if scalar else list(branching)
-        if depth is not None:
-            depth = whole_number("the depth", depth, fix="leave it out, or use one number")
-        if branches and depth not in (None, len(branches)):
-            raise NeuralRaceError(
-                "branching and depth disagree",
-                got=f"{len(branches)} levels of branching, depth = {depth}",
-                wanted="one number of children for each level",
-                fix="leave out depth, or give branching as one number",
-            )
-    else:
-        depth = 3 if depth is None else depth
-        branches = [branching] * whole_number("the depth", depth, fix="use at least one level")
-    if not branches:
-        raise NeuralRaceError(
-            "a tree needs a level", got=branching, wanted="(children, …)", fix="try (2, 2, 2)"
+        branches = list(branching)
+        require(
+            branches and depth in (None, len(branches)),
+            "branching and depth disagree",
+            got=f"{len(branches)} levels of branching, depth = {depth}",
+            wanted="one number of children for each of one or more levels",
+            fix="leave out depth, or give branching as one number",
         )
-    return [
-        whole_number("the branching", n, fix="give each node at least one child") for n in branches
-    ]
+        return branches
+    return [branching] * (3 if depth is None else depth)
 
 
 def _levels(branches: Sequence[int]) -> list[np.ndarray]:
@@ -264,15 +258,13 @@ def _levels(branches: Sequence[int]) -> list[np.ndarray]:
     return [partition([items // n] * n) for n in nodes]
 
 
-def _stacked(levels: Sequence[np.ndarray], amplitudes: Sequence[float] | None) -> Structure:
-    amplitudes = [1.0] * len(levels) if amplitudes is None else entries("amplitudes", amplitudes)
-    fix = "give one finite number per level"
-    amplitudes = [real_number("an amplitude", a, fix=fix) for a in amplitudes]
-    if len(amplitudes) != len(levels):
-        raise NeuralRaceError(
-            "every level of the tree needs an amplitude",
-            got=f"{len(amplitudes)} amplitudes",
-            wanted=f"{len(levels)}, from the root down to the single items",
-            fix="leave them out for ones, or give depth + 1 numbers",
-        )
+def _stacked(levels: Sequence[np.ndarray], amplitudes: Sequence[Finite] | None) -> Structure:
+    amplitudes = [1.0] * len(levels) if amplitudes is None else amplitudes
+    require(
+        len(amplitudes) == len(levels),
+        "every level of the tree needs an amplitude",
+        got=f"{len(amplitudes)} amplitudes",
+        wanted=f"{len(levels)}, from the root down to the single items",
+        fix="leave them out for ones, or give depth + 1 numbers",
+    )
     return np.concatenate([a * rows for a, rows in zip(amplitudes, levels, strict=True)])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.tasks.natural import label
+from neuralrace.types import Finite, NotNegative
 
 
-def xor(sign: float = 1.0) -> Dataset:
+@door
+def xor(sign: Finite = 1.0) -> Dataset:
     """Exclusive-or of two signs (NRR App. A.1, Fig. 3a).
 
     Four samples at (±1, ±1), in the order of MHS Eq. 11: (−1, −1), (1, −1), (−1, 1), (1, 1). The
@@ -34,7 +36,8 @@ def xor(sign: float = 1.0) -> Dataset:
     return _corners(None, sign)
 
 
-def extended_xor(delta: float, sign: float = 1.0) -> Dataset:
+@door
+def extended_xor(delta: NotNegative, sign: Finite = 1.0) -> Dataset:
     """XoR in two coordinates, linearly separable with margin 2Δ in a third (MHS Eqs. 11–12).
 
     **Arguments:** `delta` is Δ ≥ 0: the third coordinate is Δ where the exclusive-or is true and
@@ -54,21 +57,18 @@ def extended_xor(delta: float, sign: float = 1.0) -> Dataset:
 
     ```
     """
-    fix = "swap the classes with sign=-1.0; delta=0.0 is the plain XoR"
-    margin = real_number("the margin Δ of the extended XoR", delta, least=0, fix=fix)
-    return _corners(margin, sign)
+    return _corners(delta, sign)
 
 
 def _corners(delta: float | None, sign: float) -> Dataset:
     fix = "sign=1.0 has +1 where the exclusive-or is true, sign=-1.0 has −1"
-    sign = real_number("sign", sign, wanted="a finite number other than 0", fix=fix)
-    if sign == 0:
-        raise NeuralRaceError(
-            "the two classes need targets of opposite sign",
-            got=f"sign = {sign}",
-            wanted="a finite number other than 0",
-            fix=fix,
-        )
+    require(
+        sign != 0,
+        "the two classes need targets of opposite sign",
+        got=f"sign = {sign}",
+        wanted="a finite number other than 0",
+        fix=fix,
+    )
     x = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
     truth = -x[:, :1] * x[:, 1:]
     y = sign * truth
@@ -79,6 +79,7 @@ def _corners(delta: float | None, sign: float) -> Dataset:
     )
 
 
+@door
 def xor_pathways(data: Dataset, total: int = 128) -> tuple[Architecture, Dataset]:
     """Four pathways, each on for one sample (NRR Fig. 3b, MHS Fig. 2c).
 
@@ -93,11 +94,11 @@ def xor_pathways(data: Dataset, total: int = 128) -> tuple[Architecture, Dataset
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the ungated dataset, such as tasks.xor()")
     masks = data.one_per_sample()
     return pathways(data, masks, hidden=_each(total, len(masks)))
 
 
+@door
 def linear_pathways(data: Dataset, total: int = 128) -> tuple[Architecture, Dataset]:
     """Two pathways, on for the positive and for the negative samples (MHS Fig. 2b).
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.reln.observed.similarity import SIMILARITY
+from neuralrace.reln.observed.evidence import SIMILARITY
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent
 from neuralrace.trajectory import Comparison, Trajectory, compare
@@ -162,19 +162,21 @@ class Certificate(Result):
 
     def _sentences(self) -> Iterator[Sentence]:
         sample, time = self.worst
-        seed = ", and how far another seed is away is not known"
-        if (ratio := self.times_floor_outputs) is not None:
-            seed = f", {ratio:.3g} times as far as those of another seed"
-        elif self.floor is not None:
-            seed = ", and those of another seed not at all"
+        seeds = (self.times_floor_outputs, self.times_floor)
+        outputs, loss = (
+            "" if ratio is None else f" ({ratio:.3g} times as far as another seed)"
+            for ratio in seeds
+        )
         until = "" if self.loss.whole else f" up to t = {self.loss.end:g}, where one of them ends"
+        alone = "; no other seed was given to compare with" if self.floor is None else ""
         yield Sentence(
             "outputs",
-            f"The outputs of the gated network differ by {percent(self.outputs_mean)} from those "
-            f"of the ReLU network, on average over time{until}{seed}.",
+            f"The gated network differs from the ReLU network by {percent(self.outputs_mean)} in "
+            f"the outputs{outputs} and {percent(self.loss.mean)} in the loss{loss}, on average "
+            f"over time{until}{alone}.",
         )
-        text = f"They are furthest apart, by {percent(self.outputs_max)}, on sample {sample + 1} "
-        yield Sentence("worst", f"{text}at t = {time:.4g}.")
+        text = f"The outputs are furthest apart, by {percent(self.outputs_max)}, on sample "
+        yield Sentence("worst", f"{text}{sample + 1} at t = {time:.4g}.")
         yield Sentence("units", f"Outputs: of {self.unit}; loss: of the initial loss.")
         if not self.similarity:
             yield Sentence("similarity", "The hidden similarity was not compared.")

@@ -14,7 +14,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import activity, opened
-from neuralrace.reln.observed.bits import blocks, different, packed, unpacked
+from neuralrace.reln.observed.packed_patterns import blocks, different, packed, unpacked
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory

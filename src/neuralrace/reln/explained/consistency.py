@@ -22,6 +22,7 @@ from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
+from neuralrace.reln.explained.sentences import columns_of
 from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import KEPT, OUTRUN
@@ -89,11 +90,17 @@ class Consistency(Result):
         for name, share in self.pathways.items():
             worst = int(np.argmax(self.lost[name]))
             lost = float(self.lost[name][worst])
-            worst, lost = (worst, lost) if lost > 0 else (None, np.nan)
+            worst, lost = (float(worst), lost) if lost > 0 else (np.nan, np.nan)
             rows.append({"pathway": name, "kept": share, "worst": worst, "lost": lost})
         return framed(
             ("pathway", "kept", "worst", "lost"), rows, {"kept": KEPT_SHARE, "lost": SHARE}
         )
+
+    def _printed(self) -> pandas.DataFrame:
+        """With samples counted from 1, as in sentences."""
+        table = self.frame()
+        table["worst"] = [f"sample {n + 1:.0f}" if n >= 0 else "" for n in table["worst"]]
+        return table.rename(columns={"worst": "lost mostly on"})
 
     def sentences(self) -> tuple[Sentence, ...]:
         """Whether the weights of the gating produce its gates, and where they are lost."""
@@ -133,8 +140,11 @@ class Consistency(Result):
             self._draw_shares(left)
             matrix = np.stack([self.lost[name] for name in names])
             rows = names if len(names) <= 12 else "pathway"
-            draw_matrix(matrix, rows=rows, columns="sample", scale="share lost", ax=right)
-            right.set_title("share lost on each sample")
+            columns = columns_of(matrix.shape[1])
+            draw_matrix(matrix, rows=rows, columns=columns, scale="share lost", ax=right)
+            right.set(title="share lost on each sample" + ": none" * (not matrix.any()))
+            right.set_xlabel("sample")
+            right.tick_params("x", rotation=0)
             letter_panels(figure)
         return figure
 

@@ -21,7 +21,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
-from neuralrace.reln.explained.words import where
+from neuralrace.reln.explained.sentences import columns_of, where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -214,12 +214,15 @@ class Discovery(Result):
                     fix="leave out label, or sort the samples of the dataset",
                 )
             blocks = {"columns": {f"{label} {v}": count for v, count in named}}
-        columns = None if blocks else "sample"
+        columns = None if blocks else columns_of(self.base.n_samples)
         ax = draw_matrix(
             clusters.centroid, rows=rows, columns=columns, blocks=blocks, scale="how often on",
             ax=ax,
         )  # fmt: skip
         ax.set_ylabel("pathway,\nshare of activity")
+        if not blocks:
+            ax.set_xlabel("sample")
+            ax.tick_params("x", rotation=0)
         (image,) = ax.get_images()
         image.set(clim=(0, 1), cmap="Greys")
         if image.colorbar is not None:

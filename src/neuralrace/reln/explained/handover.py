@@ -14,8 +14,7 @@ from neuralrace.dynamics import flow, train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import FIRST
-from neuralrace.reln.explained.stretches import LONGEST, stretches
+from neuralrace.reln.explained.fall import FIRST, LONGEST, stretches
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.tolerances import FALLEN

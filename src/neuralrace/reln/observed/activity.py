@@ -15,7 +15,13 @@ from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
 from neuralrace.progress import progress
-from neuralrace.reln.observed.bits import PackedPatterns, blocks, different, on_for, packed
+from neuralrace.reln.observed.packed_patterns import (
+    PackedPatterns,
+    blocks,
+    different,
+    on_for,
+    packed,
+)
 from neuralrace.reln.observed.runs import gates_over_time, relu_of, single_weights
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from neuralrace.dynamics import Descent, State, StepResult, System, Until, take_steps
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.types.elsewhere import Elsewhere
+from neuralrace.reln.explained.types.evaluation import Elsewhere
 from neuralrace.reln.explained.types.symmetries import Symmetries
 
 Neurons = dict[str, np.ndarray]

@@ -16,13 +16,13 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
+from neuralrace.reln.explained.sentences import story
 from neuralrace.reln.explained.types.crowd import Crowd
-from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
+from neuralrace.reln.explained.types.evaluation import Elsewhere, evaluations, judged
 from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
 from neuralrace.reln.explained.types.rare import Rest, rests_of
 from neuralrace.reln.explained.types.sliding import ON, SLIDING
 from neuralrace.reln.explained.types.staged import split_outputs
-from neuralrace.reln.explained.types.story import story
 from neuralrace.reln.explained.types.symmetries import (
     Symmetries,
     row_space,
@@ -235,8 +235,9 @@ class NeuronTypes(Result):
         )  # fmt: skip
         yield Sentence(
             "answer",
-            f"{many} in place of {settings['width']}{self.chosen} bring the loss from "
-            f"{loss[0]:.4g} to {loss[-1]:.4g} at t = {self.trajectory.time[-1]:.4g}{lacking}.",
+            f"A ReLU network of width {settings['width']} is predicted to bring its loss from "
+            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.trajectory.time[-1]:.4g}{lacking}: "
+            f"{many} in place of {settings['width']}{self.chosen}.",
         )
         if rare is not None:
             yield Sentence("rare", str(rare))

@@ -12,8 +12,7 @@ from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.observed.held import lines_of
+from neuralrace.reln.explained.fixed_points import Samples, lines_of
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     descent_of,

@@ -207,6 +207,8 @@ def draw_shares(
     shown = {_name(group): shares[:, group].sum(axis=1) for group in groups}
     draw_curves(time, shown, kind="theory", ylabel="share of the strength", ax=ax)
     ax.set(ylim=(0, None), xscale="log", xlim=(time[0], time[-1]))
+    for which in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+        which(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "125" else "")
     return ax
 
 
@@ -254,9 +256,7 @@ def draw_timeline(
             strip.set(ylim=(data.n_samples, 0), title=f"gates of {name}")
             _name_rows(strip, groups_of_rows, data.n_samples)
         strips[0].set_title(f"gates of {names[0]}: black is on, white is off, grey slides")
-        strips[-1].set(xlabel="time", xscale="log", xlim=(time[0], time[-1]))
-        for which in (strips[-1].xaxis.set_major_formatter, strips[-1].xaxis.set_minor_formatter):
-            which(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "125" else "")
+        strips[-1].set_xlabel("time")
         image = strips[0].collections[0]
         figure.colorbar(image, ax=strips, label="gate", shrink=0.9, aspect=12 * rows)
         letter_panels(figure)

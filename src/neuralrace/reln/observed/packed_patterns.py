@@ -51,7 +51,7 @@ class PackedPatterns(Mapping[str, np.ndarray]):
 
     ```python
     >>> import numpy as np
-    >>> from neuralrace.reln.observed.bits import PackedPatterns, packed
+    >>> from neuralrace.reln.observed.packed_patterns import PackedPatterns, packed
     >>> on = np.random.default_rng(0).random((3, 100, 4)) > 0.5  # moments, samples, neurons
     >>> kept = PackedPatterns({"h": packed(on)}, samples=100)
     >>> kept.bits["h"].nbytes, bool((kept["h"] == on).all())

@@ -1,0 +1,290 @@
+"""The public door: what kind of thing each argument of a public function is, checked as it comes.
+
+The annotations of a function say what it takes. `door` makes a test of each, by beartype, when the
+function is first called; where one fails, the error names the argument, says what was got and what
+was wanted in words, and replays what is right from the example in the docstring. Whatever reads as
+what is wanted is let in: integers as numbers, NumPy's and JAX's numbers, lists as arrays, arrays
+that JAX is tracing. Values are checked by the function itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import jax
+import numpy as np
+
+from neuralrace.checks import is_integer, is_number, is_traced, shown
+from neuralrace.errors import NeuralRaceError, spelled
+from neuralrace.types import ArrayLike
+
+__all__ = ["door"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def door(function: F) -> F:
+    """Check the kind of every argument of a public function by its annotation, before it runs.
+
+    Of a class, the arguments of its constructor.
+
+    ```python
+    >>> from neuralrace.door import door
+    >>> @door
+    ... def double(number: float) -> float:
+    ...     '''>>> double(number=2.5)
+    ...     5.0
+    ...     '''
+    ...     return 2 * number
+    >>> double(2)
+    4
+    >>> double("2")
+    Traceback (most recent call last):
+        ...
+    neuralrace.errors.NeuralRaceError: number is not valid.
+      got:    str '2'
+      wanted: a number
+      fix:    for example number=2.5
+
+    ```
+    """
+    if isinstance(function, type):
+        function.__init__ = _guarded(function.__init__, sys.modules[function.__module__].__dict__)
+        return function  # type: ignore[return-value]
+    return _guarded(function, inspect.unwrap(function).__globals__)
+
+
+def _guarded(function: Any, names: Mapping[str, Any]) -> Any:
+    """A function that tests its arguments, whose annotations use these names."""
+    tests: _Tests | None = None
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        nonlocal tests
+        if tests is None:
+            tests = _Tests(function, names)
+        for name, value in (*zip(tests.places, args, strict=False), *kwargs.items()):
+            test = tests.by_name.get(name)
+            if test is not None and not test(value):
+                raise tests.error(name, value)
+        return function(*args, **kwargs)
+
+    return guarded
+
+
+class _Tests:
+    """A test of every parameter of a function whose annotation says something."""
+
+    def __init__(self, function: Any, names: Mapping[str, Any]) -> None:
+        kinds = inspect.signature(function).parameters
+        one = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.function = function
+        self.places = [name for name, parameter in kinds.items() if parameter.kind in one]
+        self.hints = {
+            name: _read(parameter.annotation, names)
+            for name, parameter in kinds.items()
+            if parameter.kind in (*one, inspect.Parameter.KEYWORD_ONLY)
+        }
+        self.by_name = {name: _test(hint) for name, hint in self.hints.items()}
+
+    def error(self, name: str, value: object) -> NeuralRaceError:
+        """What an argument must be."""
+        words, kinds = _in_words(self.hints[name]), list(_flat(self.hints[name]))
+        choices = [c for kind in kinds if get_origin(kind) is Literal for c in get_args(kind)]
+        ways = (FIXES.get(getattr(kind, "__name__", "")) for kind in kinds)
+        example = _example(self.function, name, self.places)
+        replay = f"for example {name}={example}" if example else f"pass {words}"
+        fix, what = next(filter(None, ways), replay), f"{name} is not valid"
+        if isinstance(value, tuple) and fix == FIXES["Dataset"]:
+            fix = "gatings return (arch, data): pass the data alone"
+        if isinstance(value, str) and choices:
+            what, fix = f"unknown {name} {value!r:.80}", spelled(value, choices, fix)
+        return NeuralRaceError(what, got=shown(value), wanted=words, fix=fix)
+
+
+FIXES = {
+    "Architecture": "pass an nr.Architecture; that of a network is net.arch",
+    "Dataset": "pass a dataset, such as nr.Dataset({'x': inputs}, {'y': targets})",
+    "GDLN": "pass a network, such as nr.GDLN(arch)",
+    "Network": "pass a network, such as nr.GDLN(arch) or nr.ReLUNetwork(arch)",
+    "ReLUNetwork": "pass a network, such as nr.ReLUNetwork(arch)",
+    "TorchModule": "pass an nn.Module, its state_dict(), or a list of them; files of torch.save: "
+    "torch.load(path, weights_only=True); others: nr.from_file",
+    "Trajectory": "pass what nr.train, nr.flow or race.solve returned",
+}
+"""How to come by the package's own kinds of things."""
+
+
+def _example(function: Any, name: str, places: Sequence[str]) -> str | None:
+    """How a parameter is written in a call of a function, in the example of its docstring."""
+    import doctest
+
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(function) or "")
+    for node in ast.walk(ast.parse("".join(example.source for example in examples))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(function.__name__):
+            named = {keyword.arg: keyword.value for keyword in node.keywords}
+            if not any(isinstance(each, ast.Starred) for each in node.args):
+                named |= dict(zip(places, node.args, strict=False))
+            if name in named:
+                return ast.unparse(named[name])
+    return None
+
+
+# ---- kinds --------------------------------------------------------------------------------------
+
+
+class _Kind(type):
+    """A kind of value that is known by a test."""
+
+    test: Callable[[Any], bool]
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return cls.test(value)
+
+
+def _kind(test: Callable[[Any], bool]) -> type:
+    return _Kind("Kind", (), {"test": staticmethod(test)})
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
+
+
+def _list_of(hint: Any) -> Callable[[Any], bool]:
+    """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
+    fits = _test(hint)
+
+    def test(value: Any) -> bool:
+        single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
+        several = isinstance(value, Iterable) and isinstance(value, Sized) and not single
+        return several and (fits is None or is_traced(value) or all(map(fits, value)))
+
+    return test
+
+
+def _in_range(hint: Any) -> Callable[[Any], bool]:
+    """Whether a value is a number in the range that is written beside its kind, or is traced."""
+    kind, (within,) = PLAIN[hint.__origin__], hint.__metadata__
+    return lambda value: isinstance(value, kind) and (is_traced(value) or within.holds(value))
+
+
+def _has_shape(hint: Any) -> Callable[[object], bool]:
+    """Whether a value has the shape that jaxtyping writes, whatever it holds."""
+    import jaxtyping
+
+    axes = jaxtyping.Shaped[np.ndarray, hint.dim_str]
+
+    def test(value: object) -> bool:
+        try:
+            return isinstance(np.broadcast_to(np.False_, np.shape(value)), axes)  # type: ignore[arg-type]
+        except ValueError:  # ragged
+            return False
+
+    return test
+
+
+PLAIN = {
+    float: _kind(is_number),
+    int: _kind(is_integer),
+    bool: _kind(_is_switch),
+}
+"""What is let in as one of Python's own kinds."""
+
+
+def _read(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """An annotation as a type; `Any` where it is missing, or names what only checkers import."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
+    except NameError:
+        return Any
+
+
+def _test(hint: Any) -> Callable[[object], bool] | None:
+    """Whether a value is of this type, or None where anything is."""
+    from beartype.door import is_bearable
+    from beartype.roar import BeartypeDecorHintException
+
+    kind = _lenient(hint)
+    try:
+        is_bearable(None, kind)
+    except BeartypeDecorHintException:  # such as protocols that cannot be tested
+        return None
+    return None if kind is Any else lambda value: is_bearable(value, kind)
+
+
+def _lenient(hint: Any) -> Any:
+    """A type that lets in whatever reads as this one."""
+    origin, args = get_origin(hint), get_args(hint)
+    if isinstance(hint, TypeVar):
+        return Any
+    if hasattr(hint, "dim_str"):
+        return _kind(_has_shape(hint))
+    if origin is Annotated and hint.__origin__ in PLAIN:
+        return _kind(_in_range(hint))
+    if origin in (typing.Union, types.UnionType):
+        return typing.Union[tuple(_lenient(each) for each in args)]  # noqa: UP007
+    if origin in (Sequence, Collection, Iterable):
+        return _kind(_list_of(args[0]))
+    if origin is Mapping:
+        return Mapping[tuple(_lenient(each) for each in args)]  # type: ignore[misc]
+    if origin is Callable:
+        return Callable
+    return PLAIN.get(hint, hint) if isinstance(hint, type) else hint
+
+
+# ---- words --------------------------------------------------------------------------------------
+
+WORDS = {
+    float: "a number",
+    int: "an integer",
+    bool: "True or False",
+    str: "text",
+    type(None): "None",
+    ArrayLike: "an array of numbers",
+    jax.Array: "a key of jax.random",
+    os.PathLike: "a path of a file",
+}
+"""Kinds as errors name them."""
+
+
+def _flat(hint: Any) -> Iterator[Any]:
+    """The members of a union, or the type itself."""
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        for each in get_args(hint):
+            yield from _flat(each)
+    else:
+        yield hint
+
+
+def _in_words(hint: Any) -> str:
+    """A type as an error says it."""
+    return " or ".join(dict.fromkeys(map(_one_in_words, _flat(hint))))
+
+
+def _one_in_words(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if hasattr(kind, "dim_str"):
+        return f"an array of shape ({kind.dim_str.strip()})"
+    if origin is Annotated:
+        return f"{_one_in_words(args[0])} {args[1]}".rstrip()
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, args))}"
+    if origin is Mapping:
+        return f"a mapping from {_in_words(args[0])} to {_in_words(args[1])}"
+    if origin in (Sequence, Collection, Iterable):
+        return f"a list, each {_in_words(args[0])}"
+    if origin is Callable or kind is Callable:
+        return "a function"
+    name = getattr(origin or kind, "__name__", str(kind))
+    return WORDS.get(origin or kind) or f"a{'n' * (name[0] in 'AEIO')} {name}"

@@ -158,7 +158,7 @@ def test_a_matrix_block_is_listed_without_words() -> None:
     assert table.names[-1] == block.name
     assert np.isnan(table.half_time[-1])
     assert table.meaning(block.name) == "not a scalar mode"
-    assert f"{block.name} has no words: Σ^x" in str(table)
+    assert f"{block.name} could not be named: Σ^x" in str(table)
 
 
 def test_notes_explain_only_columns_that_are_there() -> None:

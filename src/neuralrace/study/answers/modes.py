@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
-from neuralrace.study.answers.answer import Answer, finite
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import Answer
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, several
+
+if TYPE_CHECKING:
+    import pandas
 
 SAID = 5
 """The most modes that the first sentence names."""
@@ -23,16 +28,18 @@ def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
     races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
-    first = [f"{front(name)}{order_sentence(table)}" for name, table in found.items()]
-    sure = [f"{front(n)}{text}" for n, table in found.items() for text in sure_sentences(table)]
+    first = [Sentence("order", f"{front(n)}{order_sentence(t)}") for n, t in found.items()]
+    sure = [Sentence(s.id, front(n) + s.text) for n, t in found.items() for s in sure_sentences(t)]
     steps = 1 / learning_rate(work.settings.training)
     clock = f"One unit of t is {steps:.4g} steps of gradient descent at this learning rate."
+    said = (*first, *sure, Sentence("clock", clock))
 
     def parts() -> list[Part]:
         shown: list[Part] = []
         for name, table in found.items():
             file = f"modes_{name}.csv"
-            shown += [_table(table, f"Modes of {name}, the first to be learned first", file)]
+            about = _about(table, f"Modes of {name}, the first to be learned first")
+            shown += [Table.of(_frame({name: table}).drop(columns="gating"), about, file)]
             shown += [_strengths(races[name], table, name)]
         printed = [Code(str(table)) for table in found.values()]
         return [*shown, Section("As the library prints it", printed, folded=True)]
@@ -40,11 +47,12 @@ def modes(work: Work) -> Answer:
     return Answer(
         "modes",
         "Which distinctions are learned first?",
-        (*first, *sure, clock),
+        said,
         parts,
+        partial(_frame, found),
         _numbers(found),
         found,
-        short=(*first, *sure),
+        short={s.id for s in (*first, *sure)},
     )
 
 
@@ -73,9 +81,9 @@ def order_sentence(table: ModeTable) -> str:
     return f"First {', then '.join(said[:SAID])}{more}."
 
 
-def sure_sentences(table: ModeTable) -> list[str]:
+def sure_sentences(table: ModeTable) -> list[Sentence]:
     """Which neighbours are ties, which items are never told apart, what has no words."""
-    said = []
+    said: list[Sentence] = []
     count = len(table.seed_times)
     for pair in table.ties:
         a, b = (table.meaning(name) for name in pair)
@@ -87,33 +95,42 @@ def sure_sentences(table: ModeTable) -> list[str]:
                 f"{high:.3g} and {least:.3g} to {most:.3g}, and {table.swapped(*pair)} of "
                 "them have the other order."
             )
-        said.append(text)
+        said.append(Sentence("tie", text))
     if count > 1 and len(table.names) > 1 and not table.ties:
         starts = numbered(count, "random start")
-        said.append(f"The order that is predicted is the same from all of {starts}.")
+        text = f"The order that is predicted is the same from all of {starts}."
+        said.append(Sentence("order", text))
     said += [
-        f"{several(names)} are the same to this network: they are never told apart."
-        for names in table.alike
+        Sentence("alike", f"{several(n)} are the same to this network: they are never told apart.")
+        for n in table.alike
     ]
-    return said + [f"{name} has no words: {why}." for name, why in table.unnamed.items()]
+    gone = table.unnamed.items()
+    return said + [Sentence("unnamed", f"{name} could not be named: {why}.") for name, why in gone]
 
 
 def _place(table: ModeTable, name: str) -> int:
     return table.names.index(name)
 
 
-def _table(table: ModeTable, caption: str, file: str) -> Table:
-    head = ["mode", "s", "final", "half-time", "least", "largest", "items", "outputs"]
-    rows: list[list[Any]] = []
-    for i, name in enumerate(table.names):
-        numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
-        outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
-        rows.append([name, *map(finite, numbers), table.meaning(name), outputs])
+def _frame(found: Mapping[str, ModeTable]) -> pandas.DataFrame:
+    """One row per mode of every gating, the first to be learned first."""
+    columns = ("gating", "mode", "s", "final", "half-time", "least", "largest", "items", "outputs")
+    rows = []
+    for gating, table in found.items():
+        for i, name in enumerate(table.names):
+            numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
+            outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
+            row = (gating, name, *map(float, numbers), table.meaning(name), outputs)
+            rows.append(dict(zip(columns, row, strict=True)))
+    return framed(columns, rows, dict.fromkeys(columns[4:7], "time"))
+
+
+def _about(table: ModeTable, caption: str) -> str:
     about = f"{caption}. s is the drive; half-time, the time to half of the final strength"
     if len(table.seed_times):
         starts = numbered(len(table.seed_times), "random start")
         about += f"; least and largest, its range over {starts}"
-    return Table(head, rows, about, file)
+    return about
 
 
 def _strengths(race: Race, table: ModeTable, name: str) -> Curves:

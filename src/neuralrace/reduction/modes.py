@@ -209,7 +209,7 @@ class ModeTable(Result):
             text = f"{several(names)} are the same to this network: they are never told apart."
             yield Sentence("alike", text)
         for name, why in self.unnamed.items():
-            yield Sentence("unnamed", f"{name} has no words: {why}.")
+            yield Sentence("unnamed", f"{name} could not be named: {why}.")
         for names in self.equal:
             text = f"{_some(names)} have equal s: only what they span together has a meaning."
             yield Sentence("equal", text)
@@ -231,7 +231,7 @@ class ModeTable(Result):
         more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
         return f"First {', then '.join(said[:SAID])}{more}."
 
-    def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How far, and on which side, every item stands in every mode; returns the axes.
 
         ```python

@@ -556,7 +556,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         """
         return tuple(sentences(self))
 
-    def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The drive of every block, the strongest first; returns the axes.
 
         Modes are filled dots, and blocks that are no modes are open ones.

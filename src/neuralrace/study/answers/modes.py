@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
-from neuralrace.study.answers.answer import Answer, finite
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import Answer
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
+
+if TYPE_CHECKING:
+    import pandas
 
 SURE = ("tie", "sure", "alike", "unnamed")
 """The sentences of a table that say how sure its order is."""
@@ -22,17 +27,24 @@ def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
     races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
-    said = {name: table.sentences() for name, table in found.items()}
-    first = [f"{front(name)}{sentences[0].text}" for name, sentences in said.items()]
-    sure = [f"{front(name)}{s.text}" for name in said for s in said[name] if s.id in SURE]
+    each = {name: table.sentences() for name, table in found.items()}
+    first = [Sentence("order", front(name) + sentences[0].text) for name, sentences in each.items()]
+    sure = [
+        Sentence(s.id, front(name) + s.text)
+        for name, sentences in each.items()
+        for s in sentences
+        if s.id in SURE
+    ]
     steps = 1 / learning_rate(work.settings.training)
     clock = f"One unit of t is {steps:.4g} steps of gradient descent at this learning rate."
+    said = (*first, *sure, Sentence("clock", clock))
 
     def parts() -> list[Part]:
         shown: list[Part] = []
         for name, table in found.items():
             file = f"modes_{name}.csv"
-            shown += [_table(table, f"Modes of {name}, the first to be learned first", file)]
+            about = _about(table, f"Modes of {name}, the first to be learned first")
+            shown += [Table.of(_frame({name: table}).drop(columns="gating"), about, file)]
             shown += [_strengths(races[name], table, name)]
         printed = [Code(str(table)) for table in found.values()]
         return [*shown, Section("As the library prints it", printed, folded=True)]
@@ -40,26 +52,34 @@ def modes(work: Work) -> Answer:
     return Answer(
         "modes",
         "Which distinctions are learned first?",
-        (*first, *sure, clock),
+        said,
         parts,
+        partial(_frame, found),
         _numbers(found),
         found,
-        short=(*first, *sure),
+        short={s.id for s in (*first, *sure)},
     )
 
 
-def _table(table: ModeTable, caption: str, file: str) -> Table:
-    head = ["mode", "s", "final", "half-time", "least", "largest", "items", "outputs"]
-    rows: list[list[Any]] = []
-    for i, name in enumerate(table.names):
-        numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
-        outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
-        rows.append([name, *map(finite, numbers), table.meaning(name), outputs])
+def _frame(found: Mapping[str, ModeTable]) -> pandas.DataFrame:
+    """One row per mode of every gating, the first to be learned first."""
+    columns = ("gating", "mode", "s", "final", "half-time", "least", "largest", "items", "outputs")
+    rows = []
+    for gating, table in found.items():
+        for i, name in enumerate(table.names):
+            numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
+            outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
+            row = (gating, name, *map(float, numbers), table.meaning(name), outputs)
+            rows.append(dict(zip(columns, row, strict=True)))
+    return framed(columns, rows, dict.fromkeys(columns[4:7], "time"))
+
+
+def _about(table: ModeTable, caption: str) -> str:
     about = f"{caption}. s is the drive; half-time, the time to half of the final strength"
     if len(table.seed_times):
         starts = numbered(len(table.seed_times), "random start")
         about += f"; least and largest, its range over {starts}"
-    return Table(head, rows, about, file)
+    return about
 
 
 def _strengths(race: Race, table: ModeTable, name: str) -> Curves:

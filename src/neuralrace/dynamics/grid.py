@@ -300,7 +300,7 @@ class Grid:
         """The chunks of a result as one, its arrays with the axes of the ensemble."""
 
         def whole(*arrays: np.ndarray) -> np.ndarray:
-            array = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+            array = np.concatenate(arrays) if arrays[1:] else arrays[0]
             return array[: len(self)].reshape(self._lengths + np.shape(array)[1:])
 
         return jax.tree.map(whole, *parts)

@@ -1,0 +1,350 @@
+"""The explicit solution of one pathway: its strength over time, and the inverse function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.checks import real_array
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import MonomialRace, block_system, recognised
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.symbols import mode_formula
+from neuralrace.tolerances import NOISE, TINY
+from neuralrace.types import ArrayLike, Matrix
+
+if TYPE_CHECKING:
+    import sympy
+
+Values = np.ndarray | np.floating
+"""Numbers in float64, one or many."""
+
+SHOWN = 8
+"""How many modes, blocks or failures of an assumption are shown one by one."""
+
+
+CONVERGED = 1e-8
+"""Newton's method stops at a step below this: its error is the square, which is rounding."""
+
+NEWTON_STEPS = 200
+"""The most steps of Newton's method for z; from a tiny start it must double z many times."""
+
+INVERSE_STEPS = 50
+"""The most steps of Newton's method for q, which starts from a table."""
+
+PANEL = 0.5
+"""The length in q of one panel of the quadrature."""
+
+ORDER = 24
+"""The points of the quadrature in each panel: enough for double precision."""
+
+MAX_LOGIT = 36.0
+"""The largest |q| that matters: 1/(1 + e^−36) is 1 in double precision."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeForm:
+    """The solution of one mode: its pathway strength M(t), its variables, and the inverse of M(t).
+
+    Assumes gradient flow (τ = 1) from `start`, the values of the variables at t = 0. `kind` names
+    the type of solution; `formula` is the solution in SymPy. s and d are the coefficients of
+    db_k/dt = γ_k (M/b_k)(s − d M), the largest rate γ_k being 1 (`race.S`, `race.D`).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})
+    >>> race = nr.reduce(nr.Architecture.chain(1, 1, 1, 1), data)
+    >>> mode = race.closed_form(0.1).modes["mode1"]
+    >>> mode.kind, mode.final, mode.time_to(1.0).round(4), mode.value(mode.time_to(1.0)).round(9)
+    ('quadrature', 2.0, np.float64(4.6613), np.float64(1.0))
+    >>> mode
+    ModeForm(quadrature, 3 edges, s = 2, d = 1, strength 0.001 → 2)
+
+    ```
+    """
+
+    race: MonomialRace
+    start: tuple[float, ...]
+    names: tuple[str, ...]
+    system: PolynomialSystem
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    @cached_property
+    def kind(self) -> str:
+        """`"exponential"`, `"logistic"`, `"unbalanced"` (explicit) or `"quadrature"`."""
+        if self.race.depth == 1:
+            return "exponential"
+        if self.race.depth == 2:
+            return "logistic" if self._is_balanced else "unbalanced"
+        return "quadrature"
+
+    @property
+    def assumes(self) -> str:
+        """What the solution assumes."""
+        balance = "equal edges" if self._is_balanced else "any start of positive strength"
+        return f"gradient flow, one pathway of {self.race.depth} edges, {balance}"
+
+    @property
+    def _is_balanced(self) -> bool:
+        scaled = np.array(self.start) ** 2 / np.array(self.race.rates)
+        return bool(np.ptp(scaled) <= NOISE * scaled.max())
+
+    @property
+    def initial(self) -> float:
+        """M(0)."""
+        return float(np.prod(np.array(self.start) ** np.array(self.race.powers)))
+
+    @property
+    def final(self) -> float:
+        """M(∞) = S/D, or infinity without a brake."""
+        return self.race.S / self.race.D if self.race.D else np.inf
+
+    # ---- values --------------------------------------------------------------------------------
+
+    def value(self, t: ArrayLike) -> Values:
+        """The pathway strength M(t)."""
+        time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
+        if self.kind == "exponential":
+            rate, limit = self._exponential
+            return limit + (self.start[0] - limit) * np.exp(-rate * time)
+        if self.kind == "logistic":
+            return self._logistic(time)
+        if self.kind == "unbalanced":
+            return self._unbalanced(time)
+        return self._strength(self._inverted(time))
+
+    def variables(self, t: ArrayLike) -> dict[str, Values]:
+        """Every variable at the times t."""
+        if self.race.depth == 1:
+            return {self.names[0]: self.value(t)}
+        z = self._growth(self.value(t))
+        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+        roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
+        return {name: roots[..., k] for k, name in enumerate(self.names)}
+
+    def loss(self, t: ArrayLike) -> Values:
+        """The loss of the mode's block."""
+        found = self.variables(t)
+        return self.system.loss_at(np.stack([found[name] for name in self.names], axis=-1))
+
+    def time_to(self, value: ArrayLike) -> Values:
+        """The time at which M(t) reaches a value: the inverse of `value`.
+
+        Infinite for values at or beyond the fixed point, NaN for values before the start.
+        """
+        strength = real_array("value", value, fix="pass strengths between initial and final")
+        begin, end = self.initial, self.final
+        way = (strength - begin) / (end - begin) if np.isfinite(end) else strength - begin
+        inside = (way >= 0) & ((way < 1) | np.isinf(end))
+        safe = np.where(inside, strength, begin)
+        if self.kind == "exponential":
+            rate, limit = self._exponential
+            found = np.log((self.start[0] - limit) / (safe - limit)) / rate
+        elif self.kind == "logistic":
+            growth = 2 * self._pace * self.race.S
+            found = np.log((end / begin - 1) / (end / safe - 1)) / growth
+        else:
+            found = self._elapsed(self._logit(safe))
+        return np.where(inside, found, np.where(way >= 1, np.inf, np.nan))
+
+    # ---- the explicit ones ---------------------------------------------------------------------
+
+    @property
+    def _exponential(self) -> tuple[float, float]:
+        return self.race.D, self.final
+
+    @property
+    def _pace(self) -> float:
+        """√(γ₁γ₂), the speed of a two-edge pathway relative to one with γ = 1."""
+        rates = [
+            r for r, n in zip(self.race.rates, self.race.powers, strict=True) for _ in range(n)
+        ]
+        return float(np.sqrt(np.prod(rates)))
+
+    def _logistic(self, t: Values) -> Values:
+        """(S/D) / (1 − (1 − S/(D a₀)) e^{−2St}), with t scaled by `_pace` (NRR Eq. 21)."""
+        decay = np.exp(-2 * self._pace * self.race.S * t)
+        return self.final / (1 - (1 - self.final / self.initial) * decay)
+
+    def _unbalanced(self, t: Values) -> Values:
+        """M(t) by u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
+
+        k = |b₂² − b₁²| is conserved. With ω² = s² + d²k²/4 the roots are u₊ = s/(ω + dk/2) and
+        −1/u₊, and the strength is k u/(1 − u²). Numerators and denominators are sums of positive
+        terms, and 1 − u is in units of k, so that nothing cancels for tiny or nearly balanced
+        starts.
+        """
+        b = np.abs(self.start) / np.sqrt(self.race.rates)
+        small, large = float(b.min()), float(b.max())
+        pace = self._pace
+        s, d = pace * self.race.S, pace**2 * self.race.D
+        k = (large - small) * (large + small)
+        half = d * k / 2
+        omega = np.hypot(s, half)
+        end, other, u0 = s / (omega + half), (omega + half) / s, small / large
+        gap = d / 2 * (1 + half / (omega + s)) / (omega + half)  # (1 − u₊)/k
+        gap0 = 1 / (large * (large + small))  # (1 − u(0))/k
+        left, gone = np.exp(-2 * omega * t), -np.expm1(-2 * omega * t)
+        u = u0 * (end + other * left) + gone
+        over = u0 * gone + other + end * left
+        away = (1 + other) * (gap * gone + gap0 * left) - gap * (large - small) / large
+        return pace * u * over / (away * (over + u))
+
+    # ---- by quadrature -------------------------------------------------------------------------
+    # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.
+
+    def _log_strength(self, z: Values) -> Values:
+        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+        return (np.log(np.maximum(squares, TINY)) * np.array(self.race.powers) / 2).sum(axis=-1)
+
+    def _strength(self, q: Values) -> Values:
+        """M as a function of q."""
+        above = self.initial > self.final
+        return self.final / (1 - np.exp(-q)) if above else self.final / (1 + np.exp(-q))
+
+    def _logit(self, M: Values) -> Values:
+        return np.log(M / np.abs(self.final - M))
+
+    def _growth(self, M: Values) -> Values:
+        """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
+        target = np.log(np.maximum(M, TINY))
+        rates, powers = np.array(self.race.rates), np.array(self.race.powers)
+        start = np.array(self.start) ** 2
+        floor = -float(np.min(start / rates))
+        # M^(2/depth) lies between the least and the largest of z + b_k²/γ_k, up to the rates
+        scaled = np.exp(2 / powers.sum() * (target - (powers * np.log(rates)).sum() / 2))
+        z = np.maximum(0.0, scaled - np.max(start / rates))
+        for _ in range(NEWTON_STEPS):
+            squares = start + np.multiply.outer(z, rates)
+            slope = (powers * rates / (2 * squares)).sum(axis=-1)
+            step = (target - self._log_strength(z)) / slope
+            moved = np.maximum(z + step, floor + (z - floor) / 2)
+            near = np.abs(moved - z) <= CONVERGED * (np.abs(moved) + np.min(start / rates))
+            z = moved
+            if near.all():
+                break
+        return z
+
+    def _slowness(self, q: Values) -> Values:
+        """dt/dq."""
+        M = self._strength(q)
+        squares = np.array(self.start) ** 2 + np.multiply.outer(self._growth(M), self.race.rates)
+        push = (np.array(self.race.powers) * np.array(self.race.rates) / squares).sum(axis=-1)
+        return 1 / (self.race.S * M * push)
+
+    def _elapsed(self, q: Values) -> Values:
+        """∫ dt/dq from the start to q, by Gauss–Legendre quadrature on short panels."""
+        nodes, weights = _gauss_legendre()
+        begin = self._begin
+        flat = np.atleast_1d(q).ravel()
+        panels = int(np.ceil(np.abs(flat - begin).max(initial=0.0) / PANEL)) + 1
+        edges, passed = self._passed(panels, float(np.sign((flat - begin).sum() or 1.0)))
+        index = np.minimum((np.abs(flat - begin) / PANEL).astype(int), panels - 1)
+        low = edges[index]
+        half = (flat - low) / 2
+        points = (low + half)[:, None] + half[:, None] * nodes
+        rest = (self._slowness(points) * weights).sum(1) * half
+        return (passed[index] + rest).reshape(np.shape(q))
+
+    @cached_property
+    def _begin(self) -> float:
+        """q at the start."""
+        return float(self._logit(np.asarray(self.initial)))
+
+    def _passed(self, panels: int, sign: float) -> tuple[np.ndarray, np.ndarray]:
+        """The edges of at least this many panels, and the time that has passed at each.
+
+        They are kept, because Newton's method asks for the same ones again and again.
+        """
+        known = self._panels.get(sign)
+        if known is None or len(known[0]) <= panels:
+            nodes, weights = _gauss_legendre()
+            edges = self._begin + PANEL * np.arange(panels + 1) * sign
+            middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+            points = middle[:, None] + half[:, None] * nodes
+            whole = (self._slowness(points) * weights).sum(1) * half
+            known = self._panels[sign] = (edges, np.concatenate([[0.0], np.cumsum(whole)]))
+        return known
+
+    @cached_property
+    def _panels(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    @cached_property
+    def _inverse_table(self) -> tuple[Values, np.ndarray]:
+        """The times at the edges of all panels, and these edges, up to the end of learning."""
+        way = max(MAX_LOGIT - self._begin, PANEL)
+        edges, passed = self._passed(int(np.ceil(way / PANEL)), 1.0)
+        return passed, edges
+
+    def _inverted(self, t: Values) -> Values:
+        """q at the times t: Newton's method on the quadrature, started from the table."""
+        elapsed, table = self._inverse_table
+        begin = table[0]
+        q = np.interp(t, elapsed, table)
+        for _ in range(INVERSE_STEPS):
+            step = (t - self._elapsed(q)) / self._slowness(q)
+            moved = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
+            near = np.abs(moved - q) <= CONVERGED
+            q = moved
+            if near.all():
+                break
+        return q
+
+    # ---- in symbols ----------------------------------------------------------------------------
+
+    @cached_property
+    def formula(self) -> sympy.Eq:
+        """The solution as a SymPy equation in t (or, by quadrature, for t as an integral).
+
+        a is the strength M and a_0 its start; `print(mode)` shows the values of s and d. In
+        unbalanced solutions k = |b₁² − b₂²| is conserved and y_0 is the start of (b₁ + b₂)², both
+        in units of the rates. By quadrature, z is the growth of every b_k²/γ_k, Z its value at time
+        t, and B_k^0 the start of variable k.
+        """
+        return mode_formula(self)
+
+    def __str__(self) -> str:
+        edges = f"{self.race.depth} edge{'s' * (self.race.depth != 1)}"
+        return (
+            f"{self.kind}, {edges}, s = {self.race.S:.4g}, d = {self.race.D:.4g}, "
+            f"strength {self.initial:.4g} → {self.final:.4g}"
+        )
+
+    def __repr__(self) -> str:
+        return f"ModeForm({self})"
+
+
+@cache
+def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of the quadrature in each panel."""
+    return np.polynomial.legendre.leggauss(ORDER)
+
+
+def mode_form(
+    system: PolynomialSystem, start: Float[np.ndarray, " K"], names: tuple[str, ...]
+) -> ModeForm | None:
+    """The closed form of merged equations from these start values, or None where none is known."""
+    race = recognised(system)
+    if race is None or race.S <= 0 or race.D <= 0:
+        return None
+    form = ModeForm(race, tuple(float(b) for b in start), names, system)
+    if race.depth > 1 and not (form.initial > 0 and min(np.abs(form.start)) > 0):
+        return None
+    if form.kind == "quadrature" and form.initial >= form.final:
+        return None
+    return form
+
+
+def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
+    """The closed form of a block from its start, or None where none is known."""
+    found = block_system(block, start)
+    names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
+    return None if found is None else mode_form(*found, names)

@@ -1,0 +1,423 @@
+"""Small races in NumPy and SciPy: nothing is compiled, so the first answer comes at once."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.statistics import join_nodes
+from neuralrace.tolerances import EQUAL, TINY
+from neuralrace.types import Matrix
+
+RTOL = 1e-11
+"""The relative tolerance of a step, if none is asked for."""
+
+SMALL = 1e-3
+"""The absolute tolerance of a step, relative to the start and to the relative tolerance.
+
+It is far below the relative one, so that variables are followed accurately while they are small,
+on every plateau.
+"""
+
+LAST_DIGIT = 1e-16
+"""The error of any variable caused by rounding of the largest one, relative to the largest."""
+
+DENSE = 200
+"""With more variables than this, steps are explicit: implicit ones need n² slopes."""
+
+
+MAX_STEPS = 20_000
+"""The most steps between two times; a solution that needs more is compiled."""
+
+NEAR = 1e-5
+"""The step, relative to the state's size, of the finite difference of the velocity."""
+
+RECENT = 8
+"""The most steps by which the loss overflows before the weights do.
+
+A descent that diverges squares its error at each step.
+"""
+
+MARGIN = 0.2
+"""A stage ends where rounding is still this much smaller than the absolute tolerance."""
+
+STRETCH = 3
+"""A stage of the flow lasts at most this many times as long as all stages before it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """The solution of a block: its weights `(T, |t|, |s|)`, its loss `(T,)`, and its states.
+
+    If the solution had to stop, there are fewer times than requested, and `stopped` is the last
+    step at which the loss is known to be finite, or the time that was reached.
+    """
+
+    weights: Mapping[str, np.ndarray]
+    losses: Float[np.ndarray, " T"]
+    solver: str
+    states: Float[np.ndarray, "T n"]
+    stopped: float | None = None
+
+    def falls(self, both: Mapping[str, Matrix]) -> bool:
+        """Whether a growing half that starts alone falls below its start.
+
+        Along the one path of a closed form the error keeps its sign.
+        """
+        return self.solver != "closed form" and any(
+            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
+            for edge, found in self.weights.items()
+            if both[edge].shape != found.shape[1:]
+        )
+
+
+def solve_small(
+    problem: FlatFlow,
+    times: np.ndarray,
+    steps: np.ndarray | None,
+    rate: float | None,
+    rtol: float = RTOL,
+) -> BlockSolution | None:
+    """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
+    if steps is None or rate is None:
+        solver = "LSODA" if len(problem.start) <= DENSE else "DOP853"
+        states = flowed(problem, times, rtol)
+        if states is None:
+            return None
+        losses = problem.losses(states)
+        initial = max(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
+        rises = np.diff(losses).max(initial=0.0) > EQUAL * initial
+        return None if rises else BlockSolution(problem.weights(states), losses, solver, states)
+    states, stopped = stepped(problem, steps, rate)
+    losses = problem.losses(states)
+    return BlockSolution(problem.weights(states), losses, "steps", states, stopped)
+
+
+def flowed(
+    problem: FlatFlow, times: Float[np.ndarray, " T"], rtol: float = RTOL
+) -> Float[np.ndarray, "T n"] | None:
+    """The state at all times of gradient flow, or None where the solver gave up.
+
+    Variables are in units of their start, since edges of one race can differ by any factor.
+    Tolerances are relative to the largest variable, so independent parts are solved one by one:
+    otherwise a large part would hide what happens in a small one.
+
+    LSODA uses multistep methods of high order, and implicit ones where the flow is stiff: near the
+    end, steps become very long. With many variables, Dormand and Prince's explicit pair of order 8
+    takes its place. The flow is solved in stages, in each of which the state grows by a
+    limited factor: values below the rounding of the largest variable are noise, and a tolerance
+    below that would stop the solver. A larger tolerance allows longer stages. A stage lasts at most
+    three times as long as all previous ones. The solution ends when the state has come to rest.
+    """
+    units = _units(problem)
+    if units is None:
+        return np.repeat(problem.start[None], len(times), axis=0)
+    absolute = SMALL * rtol
+    growth = problem.growth_span(MARGIN * absolute / LAST_DIGIT)
+    now, state, first = 0.0, problem.start, 0.0
+    found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
+    while now < times[-1]:
+        sizes, speeds = (np.abs(a) / units for a in (state, problem.velocity(state)))
+        largest, speed = float(sizes.max()) or 1.0, float(speeds.max())
+        rests = speeds * (times[-1] - now) <= rtol * np.maximum(sizes, LAST_DIGIT * largest)
+        if rests.all() and _is_stable(problem, state, units, times[-1]):
+            found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
+            break
+        span = growth * largest / max(speed, TINY)
+        first = first or span
+        end = min(times[-1], now + min(span, max(STRETCH * now, first)))
+        inside = times[(times > now) & (times < end)]
+        grid = np.concatenate([[now], inside, [end]])
+        solve = _lsoda if len(state) <= DENSE else _dop853
+        states = solve(problem, state, grid, rtol, units * max(absolute, LAST_DIGIT * largest))
+        if states is None:
+            return None
+        found.append(states[1:] if end == times[-1] else states[1:-1])
+        if end in times and end < times[-1]:
+            found.append(states[-1:])
+        now, state = end, states[-1]
+    return np.concatenate(found)
+
+
+def _units(problem: FlatFlow) -> np.ndarray | None:
+    """The unit of each variable: the size of its start, or the smallest of all where that is 0.
+
+    If all are 0, only edges from inputs to outputs move. Their velocity is v − D·state, which leads
+    to about v / D. None if there are no such edges: zero is then a stationary point.
+    """
+    if problem.sizes.any():
+        smallest = problem.sizes[problem.sizes > 0].min()
+        return np.where(problem.sizes > 0, problem.sizes, smallest)
+    first = problem.velocity(problem.start)
+    if not first.any():
+        return None
+    slowed = float(np.linalg.norm(first - problem.velocity(first)) / np.linalg.norm(first))
+    return np.full(len(first), float(np.abs(first).max()) / (slowed or 1.0))
+
+
+def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: float) -> bool:
+    """Whether no small deviation from this state would grow by more than e within a time span.
+
+    This is decided by the eigenvalues of the velocity's derivative. It is symmetric for gradient
+    flow of the weights, and similar to a symmetric matrix for merged variables. Finite differences
+    are small compared with the size of each variable, or with its unit if that is larger; units do
+    not change the eigenvalues.
+    """
+    if len(state) > DENSE:
+        return False
+    sizes = np.maximum(np.abs(state), units)
+    around = NEAR * np.diag(sizes)
+    slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
+    rates = np.linalg.eigvals(np.array(slopes) / sizes / (2 * NEAR)).real
+    return bool(rates.max() * span <= 1)
+
+
+def _lsoda(
+    problem: FlatFlow, start: np.ndarray, times: np.ndarray, rtol: float, atol: np.ndarray
+) -> np.ndarray | None:
+    """The states at the times, the first of which is the start."""
+    from scipy.integrate import ODEintWarning, odeint
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ODEintWarning)
+        states, how = odeint(
+            lambda _, state: problem.velocity(state),
+            start,
+            times,
+            tfirst=True,
+            rtol=rtol,
+            atol=atol,
+            mxstep=MAX_STEPS,
+            full_output=True,
+        )
+    done = "successful" in how["message"] and bool(np.isfinite(states).all())
+    return states if done else None
+
+
+def _dop853(
+    problem: FlatFlow, start: np.ndarray, times: np.ndarray, rtol: float, atol: np.ndarray
+) -> np.ndarray | None:
+    """The states at the times, the first of which is the start."""
+    from scipy.integrate import DOP853
+
+    tolerances: dict[str, Any] = {"rtol": rtol, "atol": atol}
+    moves = lambda _, state: problem.velocity(state)
+    solver = DOP853(moves, times[0], start, times[-1], **tolerances)
+    found = [start[None]]
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_STEPS):
+            solver.step()
+            if solver.status == "failed":
+                return None
+            passed = times[(times > solver.t_old) & (times <= solver.t)]
+            if len(passed):
+                found.append(solver.dense_output()(passed).T)
+            if solver.status == "finished":
+                states = np.concatenate(found)
+                return states if np.isfinite(states).all() else None
+    return None
+
+
+def stepped(
+    problem: FlatFlow, steps: Int[np.ndarray, " _"], rate: float
+) -> tuple[Float[np.ndarray, "T n"], int | None]:
+    """The state at these steps of descent and, where the loss stops being finite, the last step.
+
+    Only the states up to there are then returned.
+    """
+    wanted = set(steps.tolist())
+    state, found = problem.start, []
+    recent: deque[tuple[int, np.ndarray]] = deque(maxlen=RECENT)
+    with np.errstate(all="ignore"):
+        for step in range(max(wanted) + 1):
+            recent.append((step, state))
+            if step in wanted:
+                found.append(state)
+            state = state + rate * problem.velocity(state)
+            if not np.isfinite(state).all():
+                break
+        else:
+            if np.isfinite(problem.losses(found[-1][None])).all():
+                return np.stack(found), None
+        bad = recent[-1][0] + 1
+        for step, before in recent:
+            if not np.isfinite(problem.losses(before[None])).all():
+                bad = step
+                break
+    kept = sum(step < bad for step in wanted)
+    return np.array(found).reshape(-1, len(problem.start))[:kept], max(bad - 1, 0)
+
+
+# Gradient flows of a block in NumPy, with one vector as their state.
+
+GROWTH = 20.0
+"""The factor by which a state may always grow before the solver's tolerance is set again."""
+
+CALL = 1000.0
+"""A call of NumPy takes as long as this many operations."""
+
+
+class FlatFlow(ABC):
+    """A block as SciPy solves it: a flat state, its velocity and its loss.
+
+    The tolerances follow from `sizes`. `work` is the number of operations per velocity. `depth` is
+    the number of edges on the longest path.
+    """
+
+    start: Float[np.ndarray, " n"]
+    sizes: Float[np.ndarray, " n"]
+    work: float
+    depth: int
+
+    def growth_span(self, most: float) -> float:
+        """The time, in units of size over speed, in which a state grows by at most this factor.
+
+        Chains of two edges grow exponentially. Those of D edges grow as db/dt ∝ b^{D−1}, without
+        bound in a finite time: they are followed until they have grown by a factor below 4.
+        """
+        if self.depth > 2:
+            return 0.7 / (self.depth - 2)
+        return float(np.log(max(most, GROWTH)))
+
+    @abstractmethod
+    def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The direction of gradient flow."""
+
+    @abstractmethod
+    def losses(self, states: Float[np.ndarray, "T n"]) -> Float[np.ndarray, " T"]:
+        """The loss at several states."""
+
+    @abstractmethod
+    def weights(self, states: Float[np.ndarray, "*T n"]) -> dict[str, np.ndarray]:
+        """The weights of every edge of the block at these states, `(*T, |t|, |s|)`."""
+
+
+@final
+class PolynomialFlow(FlatFlow):
+    """The merged equations of a block."""
+
+    def __init__(self, system: PolynomialSystem, start: Float[np.ndarray, " K"]) -> None:
+        self.system, self.start, self.sizes = system, start, np.abs(start)
+        self.work = 4 * CALL + 20.0 * system.powers.size
+        self.depth = (int(system.powers.sum(axis=-1).max(initial=1)) + 1) // 2
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        return self.system.velocity_at(state)
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        return np.asarray(self.system.loss_at(states))
+
+    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        return self.system.expanded(states)
+
+
+@final
+class NetworkFlow(FlatFlow):
+    """A gated network; its weights follow one another edge by edge.
+
+    With `joining`, nodes between the same neighbours are one: fewer and larger products.
+    """
+
+    def __init__(
+        self,
+        arch: Architecture,
+        weights: Mapping[str, Matrix],
+        data: Dataset,
+        *,
+        joining: bool = False,
+    ) -> None:
+        self._joined = join_nodes(arch, tuple(data.gates)) if joining else None
+        begin = {e: np.asarray(weights[e], np.float64) for e in arch.edges}
+        sizes = {e: np.full(w.shape, np.sqrt((w**2).mean())) for e, w in begin.items()}
+        if self._joined is not None:
+            arch, data = self._joined.arch, self._joined.data(data)
+            begin, sizes = self._joined.join(begin), self._joined.join(sizes)
+        self._shapes = {e: begin[e].shape for e in arch.edges}
+        self.start, self.sizes = (
+            np.concatenate([a[e].ravel() for e in arch.edges]) for a in (begin, sizes)
+        )
+        flops = 6 * data.n_samples * float(len(self.start))
+        self.work = 8 * CALL * len(arch.edges) + flops
+        self.depth = longest_path(arch)
+        gates = {v: np.asarray(g).reshape(len(g), -1) for v, g in data.gates.items()}
+        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
+        self._y = {v: np.asarray(y) for v, y in data.y.items()}
+        self._share = np.asarray(data.probability, np.float64)[:, None]
+        # matrices that share the memory of one vector, of the state and of its velocity
+        self._state, self._moved = np.empty((2, len(self.start)))
+        weight, moved = self._shaped(self._state), self._shaped(self._moved)
+        self._nodes = [
+            (v, gates.get(v), [
+                (arch.edges[e][0], weight[e].T, gates.get(e), e, moved[e])
+                for e in arch.incoming[v]
+            ], [(e, weight[e]) for e in arch.outgoing[v]])
+            for v in arch.order
+            if v not in data.x
+        ]  # fmt: skip
+
+    def _shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes.values()])[:-1]
+        parts = np.split(states, ends, axis=-1)
+        return {
+            e: part.reshape(*states.shape[:-1], *shape)
+            for (e, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
+
+    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        found = self._shaped(states)
+        return found if self._joined is None else self._joined.split(found)
+
+    def _activity(self, state: np.ndarray) -> dict[str, np.ndarray]:
+        """The activity of every node, and this state in the memory that the matrices share."""
+        self._state[:] = state
+        h = dict(self._x)
+        for node, gate, incoming, _ in self._nodes:
+            parts = [_times(np.dot(h[source], w), g) for source, w, g, _, _ in incoming]
+            h[node] = _times(_total(parts), gate)
+        return h
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        h = self._activity(state)
+        pull: dict[str, np.ndarray] = {}
+        for node, gate, incoming, outgoing in reversed(self._nodes):
+            if node in self._y:
+                total = (self._y[node] - h[node]) * self._share
+            else:
+                total = _total([np.dot(pull[e], w) for e, w in outgoing])
+            total = _times(total, gate)
+            for source, _, edge_gate, e, moved in incoming:
+                pull[e] = _times(total, edge_gate)
+                np.dot(pull[e].T, h[source], out=moved)
+        return self._moved.copy()
+
+    def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
+        """y − h of every sample and output, times the root of its weight: the loss is ½‖·‖²."""
+        h = self._activity(state)
+        gaps = [np.ravel(np.sqrt(self._share) * (y - h[v])) for v, y in self._y.items()]
+        return np.concatenate(gaps)
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        return np.array([(self.errors(state) ** 2).sum() / 2 for state in states])
+
+
+def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
+    return h if gate is None else h * gate
+
+
+def _total(parts: list[np.ndarray]) -> np.ndarray:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,235 @@
+"""Where a race starts: from actual weights, with nothing fitted, or from one number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from textwrap import shorten
+from typing import Any, TypeAlias, final
+
+import jax
+import numpy as np
+
+from neuralrace.checks import check_known
+from neuralrace.errors import listed, require
+from neuralrace.gdln import GDLN
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.two_edge_start import average_start, resumed, two_edge_start
+from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import TINY
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import Matrix, WeightsLike
+from neuralrace.weights import check_finite, checked_weights
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Start:
+    """Initial weights of every block of a race; see `Race.start`.
+
+    `weights[i]` are the weights of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
+    squared norm of the weights at the network's inputs and outputs that the start carries, less the
+    part in which blocks share hidden directions. It is 1 if the weights are decoupled already (MHS
+    Assumption 2.1.2), and small for wide random weights, of which only the growing half along the
+    modes matters. It does not depend on the scale of the weights. `gap` does: it is the distance of
+    the race's loss at the start from that of the network, as a part of the latter, and a prediction
+    of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
+    weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
+    used with any race that it fits. `both[i]` are the weights of block i with both halves of every
+    mode, where `weights[i]` has only the growing half, and otherwise None.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> race.start(0.01)
+    Start(4 blocks; aligned, 0.01)
+    >>> race.start(0.01).weights[0]["x_sample1"]
+    array([[0.01]])
+
+    ```
+    """
+
+    weights: tuple[dict[str, Matrix], ...]
+    alignment: float | None
+    description: str
+    data: str | None = None
+    gap: float | None = None
+    both: tuple[dict[str, Matrix] | None, ...] = ()
+
+    def __repr__(self) -> str:
+        blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
+        parts = [blocks, shorten(self.description, 120, placeholder=" …")]
+        parts += [] if self.alignment is None else [f"alignment {self.alignment:.3g}"]
+        parts += [] if self.gap is None else [f"initial loss off by {100 * self.gap:.2g} %"]
+        return f"Start({'; '.join(parts)})"
+
+
+StartLike: TypeAlias = Start | float | WeightsLike
+"""Where a race may start: a `Start`, one number, one per edge, or the weights of the network."""
+
+
+def check_start_known(start: object) -> None:
+    """Raise where JAX is tracing a start or a part of it: a race has no derivative to give."""
+    parts = start.weights if isinstance(start, Start) else start
+    parts = list(parts.values()) if isinstance(parts, Mapping) else parts
+    if isinstance(parts, list | tuple):
+        for part in parts:
+            check_start_known(part)
+    else:
+        check_known("start", {"start": parts})
+
+
+def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
+    """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
+    edges = {e for block in blocks for e in block.arch.edges}
+    by_edge: dict[str, Any] = dict.fromkeys(edges, value)
+    if isinstance(value, Mapping):
+        by_edge = dict(value)
+    numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
+    require(
+        not (not numbers or not edges <= set(by_edge)),
+        "a start is a finite number, one for every edge, or the weights of the network",
+        got=f"numbers for {listed(by_edge)}"
+        if isinstance(value, Mapping)
+        else f"{type(value).__name__} {value!r:.80}",
+        wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
+        fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
+    )
+    _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
+    weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
+    return Start(weights, None, f"aligned, {value}")
+
+
+def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
+    """Raise where the loss or a path at a start of edges of these sizes is out of float64's range.
+
+    A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
+    data. Edges that start at 0 stay there, or are driven by the others.
+    """
+    depth = max((longest_path(block.arch) for block in blocks), default=1)
+    bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
+    largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
+    least = TINY ** (1 / depth)
+    require(
+        not (depth > 1 and smallest < least),
+        "start is so small that the strength of a path would be 0 in float64",
+        got=f"weights of size {smallest:.3g}",
+        wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
+        fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
+        "f delays a mode by log(f)/s",
+    )
+    require(
+        not largest > bound,
+        "the start is so large that the loss would overflow",
+        got=f"weights of size {largest:.3g}",
+        wanted=f"at most {bound:.3g}, with paths of {depth} edges",
+        fix="start small: race.start(0.01); the scale that is learned is about 1",
+    )
+
+
+def start_from_weights(
+    blocks: Sequence[Block], whole: SplitNetwork, constant: float, weights: WeightsLike
+) -> Start:
+    """The start of a race from actual initial weights; `constant` is the loss outside blocks."""
+    given = checked_weights(whole.whole, weights)
+    check_finite(given)
+    parts = whole.split(weights)
+    _check_size(blocks, [float(np.abs(w).max(initial=0.0)) for w in parts.values()])
+    found = [_restricted(block, parts) for block in blocks]
+    two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
+    shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
+    both: list[dict[str, Matrix] | None] = [None] * len(blocks)
+    growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
+    for i, (weights_i, both_i) in zip(two, growing, strict=True):
+        found[i], both[i] = weights_i, both_i
+    ends = set(_end_edges(whole))
+    carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
+    total = sum(float((parts[e] ** 2).sum()) for e in ends)
+    how = "from weights: two-edge pathways by what is orthogonal to faster modes"
+    if len(two) < len(blocks):
+        how += ", others restricted to the directions of each block"
+    alignment = min(1.0, carried / total) * (1 - shared) if total else None
+    with jax.enable_x64(True):
+        loss = float(GDLN(whole.arch).loss(parts, whole.data))
+    gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
+    return Start(tuple(found), alignment, how, gap=gap, both=tuple(both))
+
+
+def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
+    """A start at the state of a solution at one of its times."""
+    at = solution.values["variables"]
+    now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
+    both = (
+        tuple(
+            None if begin is None else resumed(begin, weights)
+            for begin, weights in zip(start.both, now, strict=True)
+        )
+        if start.both
+        else ()
+    )
+    return Start(now, None, f"the race at t = {solution.time[when]:g}", both=both)
+
+
+def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
+    """The sum of the losses of all blocks at these weights."""
+    flows = (
+        NetworkFlow(block.arch, w, block.data) for block, w in zip(blocks, weights, strict=True)
+    )
+    return sum(float(flow.losses(flow.start[None]).sum()) for flow in flows)
+
+
+def start_from_scale(blocks: Sequence[Block], whole: SplitNetwork, scale: float) -> Start | None:
+    """Where random weights of this standard deviation start a race on average.
+
+    None where some pathway has other than two edges.
+    """
+    found = [average_start(block, whole.arch.sizes, scale) for block in blocks]
+    known = tuple(weights for weights in found if weights is not None)
+    if len(known) < len(blocks):
+        return None
+    return Start(known, None, f"the average of random weights of standard deviation {scale:g}")
+
+
+def _overlap(
+    deep: Sequence[Block], weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block]
+) -> float:
+    """How far blocks share hidden directions: the part of all inner products between two blocks.
+
+    The inner products are of the weights from inputs into, and to outputs from, each hidden node.
+    The result is 0 if every block has its own directions, as the race assumes.
+    """
+    index = {id(block): i for i, block in enumerate(blocks)}
+    within = between = 0.0
+    for node in dict.fromkeys(v for block in deep for v in block.arch.hidden):
+        for into in (True, False):
+            seen = []
+            for block in (b for b in deep if node in b.arch.sizes):
+                arch, mine = block.arch, weights[index[id(block)]]
+                edges = arch.incoming[node] if into else arch.outgoing[node]
+                ends = [e for e in edges if arch.edges[e][0 if into else 1] in block.basis]
+                seen += [[mine[e] if into else mine[e].T for e in ends]] if ends else []
+            columns = [np.concatenate(parts, axis=1) for parts in seen]
+            for i, a in enumerate(columns):
+                within += float(np.linalg.norm(a.T @ a) ** 2)
+                between += sum(2 * float(np.linalg.norm(a.T @ b) ** 2) for b in columns[i + 1 :])
+    return between / (within + between) if between else 0.0
+
+
+def _end_edges(whole: SplitNetwork) -> list[str]:
+    """The edges that touch an input or an output."""
+    ends = {*whole.arch.inputs, *whole.arch.outputs}
+    return [e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends]
+
+
+def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """The weights between the block's directions; hidden nodes keep all their neurons."""
+    found = {}
+    for edge, (s, t) in block.arch.edges.items():
+        w = weights[edge]
+        w = w @ block.basis[s] if s in block.basis else w
+        found[edge] = block.basis[t].T @ w if t in block.basis else w
+    return found

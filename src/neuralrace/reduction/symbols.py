@@ -1,0 +1,321 @@
+"""The merged race in symbols: equations, conserved quantities, closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from neuralrace.checks import switch
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import block_system, echelon, recognised
+from neuralrace.reduction.polynomial import PolynomialSystem, is_noise, natural_unit, without_noise
+from neuralrace.tolerances import EXACT, ROUNDING
+from neuralrace.types import Matrix
+
+if TYPE_CHECKING:
+    import sympy
+
+    from neuralrace.reduction.mode_form import ModeForm
+
+TAU = "tau"
+"""The name of the time constant."""
+
+NAMED = 3
+"""The number of a variable's edges that are named by default."""
+
+SIMPLE = 10_000
+"""The largest numerator or denominator with which a float is written as a fraction or root."""
+
+
+@final
+@dataclass(frozen=True)
+class Variable:
+    """A merged variable of a race: its name, its mode, and the edges it stands for.
+
+    `directions[e]` says how it enters the weights of edge e, in the bases of its block: the weights
+    are the sum over variables of value times direction. In a scalar mode, directions are ±1.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+    >>> [(v.name, v.multiplicity) for v in race.variables() if v.mode == "mode1"]
+    [('B1', 14), ('B2', 1)]
+
+    ```
+    """
+
+    name: str
+    mode: str
+    edges: tuple[str, ...]
+    start: float
+    directions: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def multiplicity(self) -> int:
+        """How many edges it stands for."""
+        return len(self.edges)
+
+    def __str__(self) -> str:
+        return self.described()
+
+    def described(self, full: bool = False) -> str:
+        """Its name and its edges: how many, and up to three of them by name (all with `full`).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=2, K=2)[0]))
+        >>> print(race.variables()[0])
+        B1: 4 edges (in1, in2, out1, …)
+        >>> print(race.variables()[0].described(full=True))
+        B1: 4 edges (in1, in2, out1, out2)
+
+        ```
+        """
+        full = switch("full", full)
+        return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
+            ", ".join(first_few(self.edges, full)) + ")"
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WrittenMode:
+    """The merged system of one block, ready to be written down.
+
+    `S` is the drive of a path given that it is on, Σ^yx(p) / Pr(on) (NRR Eq. 40), if it is the same
+    for all paths of the block and none overlap.
+    """
+
+    block: Block
+    system: PolynomialSystem
+    start: np.ndarray
+    S: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """B1, B2, … in the order of their depth."""
+        return tuple(f"B{k + 1}" for k in range(len(self.system.parts)))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The merged variables with what they stand for."""
+        rows = zip(self.names, self.system.parts, self.start.tolist(), strict=True)
+        return tuple(
+            Variable(name, self.block.name, tuple(part), b, dict(part)) for name, part, b in rows
+        )
+
+
+def written_mode(
+    block: Block,
+    start: Mapping[str, Matrix] | None = None,
+    *,
+    exact: bool = True,
+) -> WrittenMode | None:
+    """The merged system of a block, or None where it is too large to be written down.
+
+    In an `exact` race, terms that are rounding compared with others are left out.
+    """
+    found = block_system(block, start)
+    if found is None:
+        return None
+    system, begin = found
+    return WrittenMode(block, without_noise(system) if exact else system, begin)
+
+
+def first_few(names: Sequence[str], full: bool) -> list[str]:
+    """All names; if there are more than three, the first three and an ellipsis."""
+    return list(names) if full or len(names) <= NAMED else [*names[:NAMED], "…"]
+
+
+def symbols(names: Sequence[str]) -> list[sympy.Symbol]:
+    import sympy
+
+    return [sympy.Symbol(subscripted(name), real=True) for name in names]
+
+
+def subscripted(name: str) -> str:
+    return f"{name[0]}_{name[1:]}"
+
+
+def equations(mode: WrittenMode) -> list[sympy.Eq]:
+    """One SymPy equation per variable: τ dB/dt = ….
+
+    Equations of a single pathway are written as in the papers, others as the weights that all terms
+    share, times what is left to learn (NRR Eq. 10). If the paths of the block do not
+    overlap and have the same drive, S and D are the statistics *given that the path is on*, so that
+    the coefficients count paths: (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
+    Otherwise they are coefficients of the merged equations, scaled so that the largest path count
+    is 1.
+    """
+    import sympy
+
+    t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
+    B = [sympy.Function(subscripted(name))(t) for name in mode.names]
+    race = recognised(mode.system)
+    S, D = _drive_and_brake()
+    found = []
+    for k, b in enumerate(B):
+        if race is not None:
+            strength = monomial(B, race.powers)
+            count = number(race.rates[k] * race.S / (mode.S or race.S))
+            right = count * strength / b * (S - strength * D)
+        else:
+            right = right_side(mode.system, k, B, lambda m, k=k: number(mode.system.velocity[k, m]))
+        found.append(equation(tau * sympy.Derivative(b, t), right))
+    return found
+
+
+def right_side(
+    system: PolynomialSystem,
+    k: int,
+    B: Sequence[sympy.Expr],
+    coefficient: Callable[[int], sympy.Expr],
+) -> sympy.Expr:
+    """The velocity of variable k: the weights that its terms share, times the sum of the rest."""
+    import sympy
+
+    there = np.flatnonzero(system.velocity[k])
+    powers = system.powers[there]
+    common = powers.min(axis=0, initial=int(powers.max(initial=0)))
+    rest = zip(there.tolist(), (powers - common).tolist(), strict=True)
+    total = sympy.Add(*(coefficient(m) * monomial(B, p) for m, p in rest))
+    return monomial(B, common.tolist()) * total
+
+
+def _drive_and_brake() -> tuple[sympy.Symbol, sympy.Symbol]:
+    """S and D, as they stand in `equations`."""
+    import sympy
+
+    return sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
+
+
+def statistics_in_symbols(mode: WrittenMode) -> dict[sympy.Symbol, float] | None:
+    """The values of S and D in `equations`, or None where they do not appear."""
+    race = recognised(mode.system)
+    if race is None:
+        return None
+    given = mode.S or race.S
+    S, D = _drive_and_brake()
+    return {S: given, D: given * race.D / race.S}
+
+
+def conserved(mode: WrittenMode) -> list[sympy.Expr]:
+    """Quadratic forms in the variables that the flow conserves.
+
+    These are the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
+    """
+    import sympy
+
+    B = symbols(mode.names)
+    return [
+        sympy.Add(*(number(c) * B[k] * B[m] for (k, m), c in form.items()))
+        for form in conserved_forms(mode)
+    ]
+
+
+def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:
+    """The conserved quadratic forms: one coefficient per pair of variables."""
+    K = len(mode.names)
+    pairs = [(k, m) for k in range(K) for m in range(k, K)]
+    unit = natural_unit(mode.system)
+    columns = [_derivative(mode.system, k, m) for k, m in pairs]
+    monomials = sorted({p for column in columns for p in column})
+    table = np.array(
+        [[column.get(p, 0.0) * unit ** sum(p) for column in columns] for p in monomials]
+    )
+    if not len(table):
+        return []
+    _, s, vt = np.linalg.svd(table, full_matrices=True)
+    null = vt[int((s > EXACT * s[0]).sum()) :]
+    return [
+        {pair: float(c) for pair, c in zip(pairs, row, strict=True) if c}
+        for row in (_rational_rows(null) if len(null) else [])
+    ]
+
+
+def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...], float]:
+    """d(b_k b_m)/dt as a polynomial."""
+    found: dict[tuple[int, ...], float] = {}
+    for a, b in ((k, m), (m, k)):
+        for power, c in zip(system.powers.tolist(), system.velocity[a], strict=True):
+            if c:
+                raised = tuple(n + (i == b) for i, n in enumerate(power))
+                found[raised] = found.get(raised, 0.0) + c
+    return found
+
+
+def _rational_rows(rows: np.ndarray) -> np.ndarray:
+    """The same space in echelon form, with small whole numbers where possible."""
+    found = echelon(rows)
+    found[is_noise(found)] = 0.0
+    return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
+
+
+def number(value: float) -> sympy.Expr:
+    """A float as the simple exact number it stands for, if there is one: 1/7, √2/4."""
+    import sympy
+
+    value = float(value)
+    if value == 0:
+        return sympy.Integer(0)
+    for square in (False, True):
+        target = value**2 if square else value
+        ratio = sympy.nsimplify(target, rational=True, tolerance=ROUNDING / 10 * abs(target))
+        near = abs(float(ratio) - target) <= ROUNDING * abs(target)
+        if near and max(abs(ratio.p), ratio.q) <= SIMPLE:
+            return sympy.sign(value) * sympy.sqrt(ratio) if square else ratio
+    return sympy.Float(value, 6)
+
+
+def equation(left: sympy.Expr, right: sympy.Expr) -> sympy.Eq:
+    """left = right, unevaluated; SymPy's own annotation allows for results that do not occur."""
+    import sympy
+
+    return sympy.Eq(left, right)  # pyright: ignore[reportReturnType]
+
+
+def monomial(B: Sequence[sympy.Expr], powers: Sequence[int]) -> sympy.Expr:
+    import sympy
+
+    return sympy.Mul(*(b**n for b, n in zip(B, powers, strict=True)))
+
+
+def mode_formula(form: ModeForm) -> sympy.Eq:
+    """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z.
+
+    s and d are the coefficients of the merged equations, db_k/dt = γ_k (M/b_k)(s − d M) with the
+    largest rate γ_k = 1: for one path they are Σ^yx and Σ^x (NRR Eq. 21), otherwise these times the
+    number of paths through the fastest variable. They are not conditioned on the path being on. a
+    is the strength M of the pathway and a_0 its start; k = |b₁² − b₂²|, in units of the rates, is
+    conserved, and y_0 is the start of y = b₁² + b₂² + 2 b₁b₂ in the same units. By quadrature, z is
+    the growth of every b_k²/γ_k, Z its value at time t, and B_k^0 the start of variable k.
+    """
+    import sympy
+
+    t, tau = sympy.Symbol("t", nonnegative=True), sympy.Symbol(TAU, positive=True)
+    S, D, a0 = (sympy.Symbol(n, positive=True) for n in ("s", "d", "a_0"))
+    a = sympy.Function("a")(t)
+    g = number(form._pace) if form.race.depth == 2 else sympy.Integer(1)
+    if form.kind == "exponential":
+        return equation(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
+    if form.kind == "logistic":
+        return equation(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
+    if form.kind == "unbalanced":
+        k, y0 = sympy.Symbol("k", nonnegative=True), sympy.Symbol("y_0", positive=True)
+        omega = sympy.sqrt((g * S) ** 2 + (g**2 * D) ** 2 * k**2 / 4)
+        high, low = (2 / (g**2 * D) * (g * S + sign * omega) for sign in (1, -1))
+        q = (y0 - high) / (y0 - low) * sympy.exp(-2 * omega * t / tau)
+        y = (high - low * q) / (1 - q)
+        return equation(a, g * (y - k**2 / y) / 4)
+    z, end = sympy.symbols("z Z", nonnegative=True)
+    starts = [sympy.Symbol(f"{subscripted(name)}^0", positive=True) for name in form.names]
+    strength = sympy.Mul(
+        *(
+            (b**2 + number(rate) * z) ** sympy.Rational(n, 2)
+            for b, rate, n in zip(starts, form.race.rates, form.race.powers, strict=True)
+        )
+    )
+    return equation(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))

@@ -1,0 +1,236 @@
+"""The part of random weights that grows: start values of blocks with two-edge paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.reduction.block import (
+    Block,
+    groups_of_copies,
+    own_sizes,
+    rank_of_correlations,
+    two_edge_statistic,
+)
+from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
+from neuralrace.types import Matrix
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _AtNode:
+    """A block at a hidden node: its weights in (h × K_in) and out (h × K_out), and its modes.
+
+    The modes belong to the block's Σ^yx through the node: singular values `s`, largest first, and
+    singular vectors in the columns of `right` and `left`.
+    """
+
+    block: int
+    reads: Matrix
+    writes: Matrix
+    s: np.ndarray
+    right: Matrix
+    left: Matrix
+
+    @property
+    def growing(self) -> Matrix:
+        """½ (W₁v + W₂ᵀu) of every mode, in columns."""
+        return (self.reads @ self.right + self.writes @ self.left) / 2
+
+
+def two_edge_start(
+    blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
+) -> list[tuple[dict[str, Matrix], dict[str, Matrix] | None]]:
+    """Remove from every block, at each hidden node, the directions that faster blocks will take.
+
+    While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
+    later modes from its hidden direction. So a scalar mode behaves as if it had started aligned and
+    balanced, with a strength equal to the squared distance of its growing half from the span of the
+    faster modes' growing halves. A matrix block keeps both halves but loses these directions.
+    Blocks that are copies of each other are first rotated so that their growing halves are
+    orthogonal.
+
+    **Returns:** the weights of every block and, where a mode's decaying half was left out, the
+    weights with both halves, otherwise None.
+    """
+    found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
+    halves: list[dict[str, Matrix]] = [{} for _ in restricted]
+    for copies in groups_of_copies(blocks):
+        _turn_copies(blocks, found, copies)
+    for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
+        users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
+        here = [_at_node(i, blocks[i], found[i], node) for i in users]
+        for part in here:
+            reads, writes = _expelled(part, [p for p in here if p is not part])
+            if reads.shape[1] == writes.shape[1] == 1:
+                into, out = _scalar_start(reads * part.right, writes * part.left)
+                arch = blocks[part.block].arch
+                edges = arch.incoming[node][0], arch.outgoing[node][0]
+                both = (into[:, None] * part.right, part.left * out)
+                found[part.block] |= dict(zip(edges, (both[0][:1], both[1][:, :1]), strict=True))
+                if len(into) > 1:
+                    halves[part.block] |= dict(zip(edges, both, strict=True))
+            else:
+                _replace(found[part.block], blocks[part.block], node, reads, writes)
+    return [(w, {**w, **both} if both else None) for w, both in zip(found, halves, strict=True)]
+
+
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Where a scalar mode's two edges start, from its incoming r and outgoing weights l.
+
+    If both already lie along one direction, one neuron with their lengths along it (one may be 0).
+    Otherwise two neurons, one for each half. The growing half c = ½‖r + l‖ starts aligned and
+    balanced; the decaying half d = ½‖r − l‖ starts at d and −d. While the error along the path is
+    e, dc/dt = e c and dd/dt = −e d, and the path has the strength r·l = c² − d².
+    """
+    a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
+    overlap = float((reads * writes).sum())
+    if min(a, b) <= NOISE * max(a, b):
+        into, out = ([a], [0.0]) if a > b else ([0.0], [b])
+    elif abs(overlap) >= (1 - ROUNDING) * a * b:
+        into, out = [a], [b * float(np.sign(overlap))]
+    else:
+        c, d = (float(np.linalg.norm(half)) / 2 for half in (reads + writes, reads - writes))
+        into, out = [c, d], [c, -d]
+    return np.array(into), np.array(out)
+
+
+def resumed(begin: Mapping[str, Matrix], now: Mapping[str, Matrix]) -> dict[str, Matrix] | None:
+    """Both halves of a block's weights, later in a race that was solved without the decaying ones.
+
+    `begin` has both halves at the start of the race. The product of the two halves of a mode does
+    not change, since dc/dt = e c and dd/dt = −e d.
+    """
+    found = dict(now)
+    for edge, both in begin.items():
+        grown = now[edge]
+        if grown.shape != both.shape and grown.all():
+            axis = 0 if len(both) > len(grown) else 1
+            c, d = np.split(both, 2, axis=axis)
+            found[edge] = np.concatenate([grown, c * d / grown], axis=axis)
+    return found if any(found[e].shape != now[e].shape for e in now) else None
+
+
+def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
+    """A block's incoming and outgoing weights, each mode without the directions of faster modes.
+
+    A mode whose growing half is only rounding never grows, and expels no other.
+    """
+    reads, writes = part.reads.copy(), part.writes.copy()
+    largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
+    for i, s in enumerate(part.s):
+        faster = [p.growing[:, p.s > s * (1 + EQUAL)] for p in others]
+        faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
+        q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
+        for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
+            whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
+    return reads, writes
+
+
+def _turn_copies(
+    blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[int]
+) -> None:
+    """Replace the copies of one block by combinations whose growing halves are orthogonal.
+
+    The halves are compared without the directions that faster modes of other blocks will take.
+    """
+    first = blocks[copies[0]]
+    seen = [weights[i] for i in copies]
+    gram = np.zeros((len(copies), len(copies)))
+    for node in first.arch.hidden:
+        others = [
+            _at_node(i, block, weights[i], node)
+            for i, block in enumerate(blocks)
+            if node in block.arch.sizes and i not in copies
+        ]
+        halves = []
+        for w in seen:
+            part = _at_node(0, first, w, node)
+            reads, writes = _expelled(part, others)
+            halves.append((reads @ part.right + writes @ part.left).ravel())
+        gram += np.array(halves) @ np.array(halves).T
+    mix = np.linalg.eigh(gram)[1][:, ::-1].T
+    for i, shares in zip(copies, mix, strict=True):
+        weights[i] = {
+            e: np.tensordot(shares, [w[e] for w in seen], axes=1) for e in first.arch.edges
+        }
+
+
+def average_start(
+    block: Block, widths: Mapping[str, int], scale: float
+) -> dict[str, Matrix] | None:
+    """Where Gaussian weights of standard deviation σ start a block on average.
+
+    A hidden node of N units sees all its inputs and all its outputs side by side. With u and v the
+    singular vectors of Σ^yx between them, the growing half ½ (W₁v + W₂ᵀu) of a mode has the
+    expected squared length N σ²/2. So W₁ starts at b vᵀ and W₂ at b u, with b = σ √(N/2), and the
+    edge to output k at b u_k: cutting a node into parts changes nothing. None for paths of other
+    than two edges, of which no such average is known.
+    """
+    arch = block.arch
+    if arch.path_lengths != {2}:
+        return None
+    found: dict[str, Matrix] = {}
+    for node in arch.hidden:
+        _, right, left = _modes_at(block, node)
+        b = scale * sqrt(widths[node] / 2) * np.where(right.sum(axis=0) < 0, -1.0, 1.0)
+        right, left = b * right, b * left
+        for edges, end, side in ((arch.incoming[node], 0, right), (arch.outgoing[node], 1, left)):
+            sizes = [arch.sizes[arch.edges[e][end]] for e in edges]
+            for edge, part in zip(edges, np.split(side, np.cumsum(sizes)[:-1]), strict=True):
+                found[edge] = part if end else part.T
+    return found
+
+
+def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
+    arch = block.arch
+    reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
+    writes = np.concatenate([weights[e].T for e in arch.outgoing[node]], axis=1)
+    return _AtNode(index, reads, writes, *_modes_at(block, node))
+
+
+def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:
+    """Σ^yx through a hidden node, ends side by side: singular values, right and left vectors."""
+    arch, statistic = block.arch, two_edge_statistic(block.arch, block.factor, node)
+    u, s, vt = np.linalg.svd(statistic, full_matrices=False)
+    out = [block.factor.y[arch.edges[e][1]] for e in arch.outgoing[node]]
+    into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
+    sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
+    rank = max(1, rank_of_correlations(statistic, *sizes))
+    return s[:rank], vt[:rank].T, u[:, :rank]
+
+
+def _orthonormal(columns: Matrix) -> Matrix:
+    """An orthonormal basis of the span of some columns, whatever their lengths."""
+    from scipy.linalg import qr
+
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    if not columns.shape[1]:
+        return columns
+    found: Any = qr(columns, mode="economic", pivoting=True)
+    rank = int((np.abs(np.diagonal(found[1])) > NOISE).sum())
+    return found[0][:, :rank]
+
+
+def _replace(
+    weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
+) -> None:
+    """Store the remaining weights in an orthonormal basis of their span."""
+    q = _orthonormal(np.concatenate([reads, writes], axis=1))
+    if not q.shape[1]:
+        q = np.eye(len(reads), 1)
+    at = 0
+    for edge in block.arch.incoming[node]:
+        width = weights[edge].shape[1]
+        weights[edge] = q.T @ reads[:, at : at + width]
+        at += width
+    at = 0
+    for edge in block.arch.outgoing[node]:
+        width = weights[edge].shape[0]
+        weights[edge] = writes[:, at : at + width].T @ q
+        at += width

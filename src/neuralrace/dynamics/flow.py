@@ -19,7 +19,6 @@ from jaxtyping import Array, PyTree
 
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.door import door
 from neuralrace.dynamics.methods import Flow, Until, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, joined, pose
@@ -28,7 +27,6 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
-from neuralrace.tolerances import LATEST
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, WeightsLike
 
@@ -45,7 +43,6 @@ USUAL_STEPS = 1000
 """Evaluations of the gradient in a usual solution, to judge whether compressing pays."""
 
 
-@door
 def flow(
     net: Network,
     weights: WeightsLike,
@@ -375,6 +372,10 @@ def _solved(
 def _square(tree: PyTree) -> Array:
     """The sum of squares of all entries of a pytree."""
     return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
+
+
+LATEST = 1e100
+"""The latest time that can be asked for: later ones overflow when multiplied by rates."""
 
 
 def checked_times(times: ArrayLike) -> np.ndarray:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from neuralrace.checks import random_key
+from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
-from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.functions import described
-from neuralrace.dynamics.loop import StepResult, take_steps
+from neuralrace.dynamics.loop import take_steps
 from neuralrace.dynamics.methods import (
     Clock,
     Descent,
@@ -28,7 +27,6 @@ from neuralrace.dynamics.methods import (
 )
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
-    Problem,
     StoppedError,
     pose,
     positive_rate,
@@ -49,7 +47,6 @@ Callback = Callable[[int, float], None]
 """Called about once a second with the step that was reached and the loss there."""
 
 
-@door
 def train(
     net: Network,
     weights: WeightsLike,
@@ -127,6 +124,7 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
+    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
         weights,
@@ -149,7 +147,16 @@ def train(
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
-        done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
+        done = take_steps(
+            problem.system,
+            problem.weights,
+            method,
+            stops,
+            batches=batches,
+            until=checked_until(until),
+            checkpoints=saved,
+            seen=watched(advance, callback),
+        )
     run = Trajectory(
         clock.time(done.stops),
         done.loss,
@@ -167,35 +174,20 @@ def train(
     return run
 
 
-def _integrated(
-    problem: Problem,
-    method: Stepper,
-    stops: np.ndarray,
-    batches: Batches | None,
-    until: Any,
-    saved: Checkpoints | None,
-    advance: Callable[[float], None],
-    callback: Callback | None,
-) -> StepResult:
+def watched(
+    advance: Callable[[float], None], callback: Callback | None, members: int = 1
+) -> Callback:
+    """What is told of every call: the progress of all members, and the user's function."""
     past = 0
 
     def seen(step: int, loss: float) -> None:
         nonlocal past
-        advance(float(step - past))
+        advance(float((step - past) * members))
         past = step
         if callback is not None:
             callback(step, loss)
 
-    return take_steps(
-        problem.system,
-        problem.weights,
-        method,
-        stops,
-        batches=batches,
-        until=checked_until(until),
-        checkpoints=saved,
-        seen=seen,
-    )
+    return seen
 
 
 def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:

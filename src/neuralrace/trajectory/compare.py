@@ -10,7 +10,6 @@ import numpy as np
 
 from neuralrace.checks import real_number, switch
 from neuralrace.dataset import checked_weight
-from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
@@ -113,7 +112,6 @@ class Comparison(Result):
     def _printed(self) -> None:
         """Nothing of the table: the sentence has its numbers."""
 
-    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw both losses: the reference solid, the other dashed."""
         from neuralrace.plot import draw_curves
@@ -128,7 +126,6 @@ class Comparison(Result):
         )
 
 
-@door
 def momentum_error(learning_rate: float, momentum: float, growth_rate: float) -> float:
     """How far off time is under momentum: the rate of small weights over s, less one.
 
@@ -160,7 +157,6 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
-@door
 def compare(
     reference: Trajectory,
     other: Trajectory,

@@ -17,7 +17,6 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
-from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
@@ -54,7 +53,6 @@ def save(run: Trajectory, path: Path) -> Path:
     return save_table(_to_file(run), path, signed=True)
 
 
-@door
 def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
     """Write a table to a netCDF file, whole or not at all.
 
@@ -105,7 +103,6 @@ def write_whole(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
-@door
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
 

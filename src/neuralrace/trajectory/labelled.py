@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralrace.checks import entries, plain_array
-from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.tolerances import ROUNDING
@@ -250,7 +249,6 @@ def join(*runs: Trajectory) -> Trajectory:
     return from_table(whole, settings | {"parts": [run.settings for run in runs]}, runs[-1].net)
 
 
-@door
 def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Trajectory:
     """Trajectories side by side: one ensemble along a new axis, or along one that all have.
 

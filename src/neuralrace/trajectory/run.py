@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array
+from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
 from neuralrace.dataset import Dataset, check_data
-from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.trajectory.metadata import check_names, with_versions
@@ -88,7 +87,6 @@ class Trajectory:
     settings: dict[str, Any]
     source: Source | None
 
-    @door
     def __init__(
         self,
         time: ArrayLike,
@@ -171,7 +169,6 @@ class Trajectory:
             )
 
     @classmethod
-    @door
     def from_weights(
         cls, net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike
     ) -> Trajectory:
@@ -190,6 +187,7 @@ class Trajectory:
 
         ```
         """
+        check_kind("net", net, Network, "from_weights(net, weights, data, times)")
         check_data(data)
         fix = "sort them and remove repeats; np.unique does both"
         time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
@@ -277,7 +275,6 @@ class Trajectory:
             return self.values["outputs"]
         return None if self.source is None else self.source.outputs(self)
 
-    @door
     def plot(
         self,
         what: str = "loss",
@@ -309,6 +306,7 @@ class Trajectory:
         from neuralrace.trajectory.curves import draw
 
         check_axes(ax)
+        log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
     def isel(self, **where: int | slice | ArrayLike) -> Trajectory:
@@ -331,7 +329,6 @@ class Trajectory:
 
         return part(self, where, "index")
 
-    @door
     def sel(self, *, method: str | None = None, **where: str | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
 
@@ -374,7 +371,6 @@ class Trajectory:
 
         return to_table(self)
 
-    @door
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a netCDF file, whole or not at all; `nr.load` reads it back.
 

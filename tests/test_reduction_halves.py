@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.solving.initial import later
+from neuralrace.reduction.start import later
 
 
 @pytest.fixture

@@ -9,23 +9,15 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.reduction.blocks.block import (
+from neuralrace.reduction.block import (
     Block,
+    groups_of_copies,
     own_sizes,
     rank_of_correlations,
     two_edge_statistic,
 )
-from neuralrace.reduction.blocks.identical_blocks import CLOSE, Copy, identical
+from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
-
-NO_GROWTH = 1e-12
-"""Weights of a mode below this, relative to the largest at their node, are rounding."""
-
-PARALLEL = 1e-9
-"""Two vectors are parallel if their cosine is closer to ±1 than this."""
-
-DEPENDENT = 1e-12
-"""A unit vector adds a direction to a span if more than this of it lies outside."""
 
 
 @final
@@ -67,7 +59,7 @@ def two_edge_start(
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
     halves: list[dict[str, Matrix]] = [{} for _ in restricted]
-    for copies in identical(blocks):
+    for copies in groups_of_copies(blocks):
         _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
         users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
@@ -97,9 +89,9 @@ def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[np.ndarray, np.ndarray
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
-    if min(a, b) <= NO_GROWTH * max(a, b):
+    if min(a, b) <= NOISE * max(a, b):
         into, out = ([a], [0.0]) if a > b else ([0.0], [b])
-    elif abs(overlap) >= (1 - PARALLEL) * a * b:
+    elif abs(overlap) >= (1 - ROUNDING) * a * b:
         into, out = [a], [b * float(np.sign(overlap))]
     else:
         c, d = (float(np.linalg.norm(half)) / 2 for half in (reads + writes, reads - writes))
@@ -131,8 +123,8 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
     reads, writes = part.reads.copy(), part.writes.copy()
     largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
     for i, s in enumerate(part.s):
-        faster = [p.growing[:, p.s > s * (1 + CLOSE)] for p in others]
-        faster = [g[:, np.linalg.norm(g, axis=0) > NO_GROWTH * largest] for g in faster]
+        faster = [p.growing[:, p.s > s * (1 + EQUAL)] for p in others]
+        faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
         q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
             whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
@@ -140,21 +132,20 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
 
 
 def _turn_copies(
-    blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[Copy]
+    blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[int]
 ) -> None:
     """Replace the copies of one block by combinations whose growing halves are orthogonal.
 
     The halves are compared without the directions that faster modes of other blocks will take.
     """
-    first = blocks[copies[0].block]
-    seen = [_seen_as_first(blocks[c.block], weights[c.block], c.turns) for c in copies]
-    among = {c.block for c in copies}
+    first = blocks[copies[0]]
+    seen = [weights[i] for i in copies]
     gram = np.zeros((len(copies), len(copies)))
     for node in first.arch.hidden:
         others = [
             _at_node(i, block, weights[i], node)
             for i, block in enumerate(blocks)
-            if node in block.arch.sizes and i not in among
+            if node in block.arch.sizes and i not in copies
         ]
         halves = []
         for w in seen:
@@ -163,21 +154,10 @@ def _turn_copies(
             halves.append((reads @ part.right + writes @ part.left).ravel())
         gram += np.array(halves) @ np.array(halves).T
     mix = np.linalg.eigh(gram)[1][:, ::-1].T
-    for k, copy in enumerate(copies):
-        turned = {e: np.tensordot(mix[k], [w[e] for w in seen], axes=1) for e in first.arch.edges}
-        weights[copy.block] = _seen_as_first(first, turned, {v: o.T for v, o in copy.turns.items()})
-
-
-def _seen_as_first(
-    block: Block, weights: Mapping[str, Matrix], turns: Mapping[str, Matrix]
-) -> dict[str, Matrix]:
-    """Weights in the coordinates of the first copy: input and output directions are rotated."""
-    found = {}
-    for edge, (s, t) in block.arch.edges.items():
-        w = weights[edge]
-        w = w @ turns[s].T if s in turns else w
-        found[edge] = turns[t] @ w if t in turns else w
-    return found
+    for i, shares in zip(copies, mix, strict=True):
+        weights[i] = {
+            e: np.tensordot(shares, [w[e] for w in seen], axes=1) for e in first.arch.edges
+        }
 
 
 def average_start(
@@ -233,7 +213,7 @@ def _orthonormal(columns: Matrix) -> Matrix:
     if not columns.shape[1]:
         return columns
     found: Any = qr(columns, mode="economic", pivoting=True)
-    rank = int((np.abs(np.diagonal(found[1])) > DEPENDENT).sum())
+    rank = int((np.abs(np.diagonal(found[1])) > NOISE).sum())
     return found[0][:, :rank]
 
 

@@ -13,14 +13,14 @@ import jax
 import numpy as np
 
 from neuralrace.checks import check_known
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.mixtures import longest_path
-from neuralrace.reduction.equations.flows import NetworkFlow
-from neuralrace.reduction.equations.mode_form import LEAST
-from neuralrace.reduction.solving.two_edge_start import average_start, resumed, two_edge_start
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.two_edge_start import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -90,15 +90,15 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     if isinstance(value, Mapping):
         by_edge = dict(value)
     numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
-    if not numbers or not edges <= set(by_edge):
-        raise NeuralRaceError(
-            "a start is a finite number, one for every edge, or the weights of the network",
-            got=f"numbers for {listed(by_edge)}"
-            if isinstance(value, Mapping)
-            else f"{type(value).__name__} {value!r:.80}",
-            wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
-            fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
-        )
+    require(
+        not (not numbers or not edges <= set(by_edge)),
+        "a start is a finite number, one for every edge, or the weights of the network",
+        got=f"numbers for {listed(by_edge)}"
+        if isinstance(value, Mapping)
+        else f"{type(value).__name__} {value!r:.80}",
+        wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
+        fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
+    )
     _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
     weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
     return Start(weights, None, f"aligned, {value}")
@@ -113,22 +113,22 @@ def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
     depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
     largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
-    least = LEAST ** (1 / depth)
-    if depth > 1 and smallest < least:
-        raise NeuralRaceError(
-            "start is so small that the strength of a path would be 0 in float64",
-            got=f"weights of size {smallest:.3g}",
-            wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
-            fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
-            "f delays a mode by log(f)/s",
-        )
-    if largest > bound:
-        raise NeuralRaceError(
-            "the start is so large that the loss would overflow",
-            got=f"weights of size {largest:.3g}",
-            wanted=f"at most {bound:.3g}, with paths of {depth} edges",
-            fix="start small: race.start(0.01); the scale that is learned is about 1",
-        )
+    least = TINY ** (1 / depth)
+    require(
+        not (depth > 1 and smallest < least),
+        "start is so small that the strength of a path would be 0 in float64",
+        got=f"weights of size {smallest:.3g}",
+        wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
+        fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
+        "f delays a mode by log(f)/s",
+    )
+    require(
+        not largest > bound,
+        "the start is so large that the loss would overflow",
+        got=f"weights of size {largest:.3g}",
+        wanted=f"at most {bound:.3g}, with paths of {depth} edges",
+        fix="start small: race.start(0.01); the scale that is learned is about 1",
+    )
 
 
 def start_from_weights(

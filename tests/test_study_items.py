@@ -208,8 +208,3 @@ def test_modes_need_a_known_start(things):
     assert np.isfinite(deep.run()["modes"].value["graph"].half_time).all()
     with refuses("network"):
         asked(things, "modes", network={"kind": "xavier"}).check()
-
-
-def test_a_sentence_on_the_order_needs_a_table_of_modes():
-    with refuses("table"):
-        nr.study.order_sentence([None])

@@ -8,28 +8,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
 from neuralrace.results import Sentence, framed
 from neuralrace.study.answers.answer import Answer
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
-from neuralrace.text import numbered, several
+from neuralrace.text import numbered
 
 if TYPE_CHECKING:
     import pandas
 
-SAID = 5
-"""The most modes that the first sentence names."""
+SURE = ("tie", "sure", "alike", "unnamed")
+"""The sentences of a table that say how sure its order is."""
 
 
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
     races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
-    first = [Sentence("order", f"{front(n)}{order_sentence(t)}") for n, t in found.items()]
-    sure = [Sentence(s.id, front(n) + s.text) for n, t in found.items() for s in sure_sentences(t)]
+    each = {name: table.sentences() for name, table in found.items()}
+    first = [Sentence("order", front(name) + sentences[0].text) for name, sentences in each.items()]
+    sure = [
+        Sentence(s.id, front(name) + s.text)
+        for name, sentences in each.items()
+        for s in sentences
+        if s.id in SURE
+    ]
     steps = 1 / learning_rate(work.settings.training)
     clock = f"One unit of t is {steps:.4g} steps of gradient descent at this learning rate."
     said = (*first, *sure, Sentence("clock", clock))
@@ -54,62 +59,6 @@ def modes(work: Work) -> Answer:
         found,
         short={s.id for s in (*first, *sure)},
     )
-
-
-def order_sentence(table: ModeTable) -> str:
-    """The modes in their order, in the names of the table.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> data = nr.Dataset({"x": np.eye(3)}, {"y": [[1, 1, 0], [1, 0.9, 0], [1, 0, 1]]},
-    ...                   labels={"item": ["cup", "jug", "fork"]})
-    >>> race = nr.reduce(nr.Architecture.chain(3, 16, 3), data)
-    >>> nr.study.order_sentence(race.modes(scale=1e-3))
-    'First what all share (t = 8.76), then fork against cup, jug (t = 16), then jug against cup \
-(t = 305).'
-
-    ```
-    """
-    check_kind("table", table, ModeTable, "pass what race.modes returned")
-    timed = [name for name in table.names if np.isfinite(table.half_time[_place(table, name)])]
-    if not timed:
-        return "No mode has a half-time that is known in closed form."
-    said = [
-        f"{table.meaning(name)} (t = {table.half_time[_place(table, name)]:.3g})" for name in timed
-    ]
-    more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
-    return f"First {', then '.join(said[:SAID])}{more}."
-
-
-def sure_sentences(table: ModeTable) -> list[Sentence]:
-    """Which neighbours are ties, which items are never told apart, what has no words."""
-    said: list[Sentence] = []
-    count = len(table.seed_times)
-    for pair in table.ties:
-        a, b = (table.meaning(name) for name in pair)
-        text = f"Which of these two comes first is not sure: {a}; {b}."
-        if count:
-            (low, high), (least, most) = (table.ranges[_place(table, name)] for name in pair)
-            text += (
-                f" Over {numbered(count, 'random start')} their half-times are {low:.3g} to "
-                f"{high:.3g} and {least:.3g} to {most:.3g}, and {table.swapped(*pair)} of "
-                "them have the other order."
-            )
-        said.append(Sentence("tie", text))
-    if count > 1 and len(table.names) > 1 and not table.ties:
-        starts = numbered(count, "random start")
-        text = f"The order that is predicted is the same from all of {starts}."
-        said.append(Sentence("order", text))
-    said += [
-        Sentence("alike", f"{several(n)} are the same to this network: they are never told apart.")
-        for n in table.alike
-    ]
-    gone = table.unnamed.items()
-    return said + [Sentence("unnamed", f"{name} could not be named: {why}.") for name, why in gone]
-
-
-def _place(table: ModeTable, name: str) -> int:
-    return table.names.index(name)
 
 
 def _frame(found: Mapping[str, ModeTable]) -> pandas.DataFrame:
@@ -144,7 +93,7 @@ def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
         if mode in form.modes
     ]
     caption = f"Strength of the modes of {name}"
-    alt = f"{caption} over time: {order_sentence(table)}"
+    alt = f"{caption} over time: {table.sentences()[0].text}"
     return Curves(curves, ylabel="strength", caption=caption, alt=alt, file=f"modes_{name}_t.csv")
 
 

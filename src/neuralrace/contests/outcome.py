@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import by_name, real_array
-from neuralrace.contests.verdicts import ALIGNED, Kept
+from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
 from neuralrace.errors import require
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
@@ -53,15 +53,6 @@ PRINTED = (
     "method",
 )
 """Those that are printed."""
-
-BECOMES = {
-    Kept.KEPT: "would keep the gates of {}",
-    Kept.OUTRUN: "would keep the gates of {}, but is faster with others",
-    Kept.NOT_REACHED: "would keep the gates of {}, but cannot align to them in time",
-    Kept.NOT_KEPT: "would not keep the gates of {}",
-    Kept.UNKNOWN: "may or may not keep the gates of {}",
-}
-"""What a ReLU network does with the gates of the winner."""
 
 ZERO = "½⟨‖y‖²⟩"
 """The loss of a network whose output is zero."""

@@ -260,15 +260,13 @@ class PhaseDiagram(Result):
         if not self.crossovers:
             text = f"{self.winners[0] or 'No gating'} is first for {name} from "
             places = f"{self.values[0]:.4g} to {self.values[-1]:.4g}"
-        yield Sentence("first", f"{text}{places}.")
-        yield Sentence("basis", f"Criterion: {self.criterion}; start: {self.start}.")
+        known = [kept for kept in self.checked or () if kept is not None]
+        often = f"; ReLU networks would keep the winner's gates at {sum(known)} of {len(known)} "
+        yield Sentence("first", f"{text}{places}{f'{often}values' if known else ''}.")
         if self.checked is None:
             text = "Not checked: would ReLU networks keep these gates? Ask check()."
             yield Sentence("unchecked", text)
-        elif any(kept is not None for kept in self.checked):
-            kept = [each for each in self.checked if each is not None]
-            text = f"ReLU networks would keep the winner's gates at {sum(kept)} of {len(kept)} "
-            yield Sentence("kept", f"{text}values.")
+        yield Sentence("basis", f"Criterion: {self.criterion}; start: {self.start}.")
         for name, values in self.unknown.items():
             text = f"{name} at {len(values)} of {len(self.values)} values: when it learns is not "
             yield Sentence("unknown", f"{text}known.")
@@ -325,8 +323,8 @@ def phase_diagram(
       from      to  first
          0  0.8729  xor
     0.8729       2  linear
-    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width.
     Not checked: would ReLU networks keep these gates? Ask check().
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width.
 
     ```
     """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import statistics
 from typing import Any
 
 import pytest
@@ -23,7 +21,7 @@ window.redrawn = [];
 document.addEventListener("DOMContentLoaded", () => document.body.addEventListener(
   "redrawn", (event) => event.detail.since !== null && window.redrawn.push(event.detail)));
 """
-"""Times every animation frame, and every way from a change to its redrawn prediction."""
+"""Keeps account of animation frames, and of every change whose prediction is redrawn."""
 
 SLIDERS = [
     ("Extended XoR", "Δ", "xor is"),
@@ -33,7 +31,7 @@ SLIDERS = [
 """Tasks, a slider of each, and what is said at first."""
 
 MOVES = 7
-"""Moves of a slider; the first two are not counted in the times."""
+"""Moves of a slider."""
 
 PLAYED = 30
 """Animation frames of a race that is played."""
@@ -42,7 +40,6 @@ PLAYED = 30
 @pytest.mark.browser
 @pytest.mark.parametrize(("task", "slider", "said"), SLIDERS)
 def test_every_move_of_a_slider_is_predicted_and_drawn(server, chromium, task, slider, said):
-    """How long it takes is logged for `verification`, and nothing here depends on it."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.add_init_script(SPY)
     asked: list[str] = []
@@ -72,13 +69,6 @@ def test_every_move_of_a_slider_is_predicted_and_drawn(server, chromium, task, s
     page.page.evaluate("window.frames_of_script.length = 0")
     page.button("Play the race").click()
     page.page.wait_for_function("n => window.frames_of_script.length >= n", arg=PLAYED)
-    times = {
-        "redrawn": [one["since"] for one in drawn[2:]],
-        "script": [one["script"] for one in drawn[2:]],
-        "played": page.page.evaluate("window.frames_of_script"),
-    }
-    found = {name: round(statistics.median(each), 1) for name, each in times.items()}
-    logging.getLogger(__name__).info("%s, median ms: %s", task, found)
     page.check()
     context.close()
 

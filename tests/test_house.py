@@ -15,7 +15,8 @@ from tools import links
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralrace"
-HEAVY = ("jax", "matplotlib", "diffrax", "xarray", "sympy", "sklearn", "networkx")
+HEAVY = ("jax", "matplotlib", "diffrax", "xarray", "sympy", "sklearn", "networkx", "pandas")
+HEAVY += ("jinja2",)
 
 
 def in_a_fresh_process(code: str) -> str:

@@ -35,6 +35,7 @@ DATA = [
     "report/assets/uPlot.LICENSE",
     "report/assets/uPlot.iife.min.js",
     "report/assets/uPlot.min.css",
+    "report/templates/page.html",
 ]
 """Files that the package reads and that are no Python."""
 

@@ -27,11 +27,14 @@ LEFT = 0.1
 def nearly_learned(
     x: Float[np.ndarray, "N I"], y: Float[np.ndarray, "N O"], masks: Float[np.ndarray, "P N"]
 ) -> float:
-    """The loss at which this part is left; the best linear maps of all pathways learn the rest."""
+    """The loss at which this part is left; the best linear maps of all pathways learn the rest.
+
+    Infinite where there is nothing to learn.
+    """
     table = np.concatenate([mask[:, None] * x for mask in masks], axis=1)
     rest = y - table @ np.linalg.lstsq(table, y, rcond=None)[0]
     least, zero = ((values**2).sum(axis=1).mean() / 2 for values in (rest, y))
-    return float(least + LEFT * (zero - least))
+    return float(least + LEFT * (zero - least)) if zero > 1.001 * least else np.inf
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,8 @@ def never(full: bool) -> Measurement:
 
 def matrix_races(rng: np.random.Generator, count: int) -> Iterator[tuple[nr.Race, float]]:
     """Races of matrix blocks that often rest at saddles, and the criteria of their contests."""
-    for _ in range(count):
+    made = 0
+    while made < count:
         samples, inputs = rng.integers(4, 7), rng.integers(2, 4)
         outputs, pathways = rng.integers(1, 3), rng.integers(2, 4)
         x = rng.integers(-1, 2, (samples, inputs)).astype(float)
@@ -151,8 +155,11 @@ def matrix_races(rng: np.random.Generator, count: int) -> Iterator[tuple[nr.Race
         masks = (rng.random((pathways, samples)) < 0.6).astype(float)
         masks[0], masks[range(pathways), rng.integers(samples, size=pathways)] = 1.0, 1.0
         named = {f"m{p}": mask for p, mask in enumerate(masks)}
-        race = nr.reduce(*nr.pathways(nr.Dataset({"x": x}, {"y": y}), named, hidden=4))
-        yield race, nearly_learned(x, y, masks)
+        criterion = nearly_learned(x, y, masks)
+        if np.isfinite(criterion):
+            made += 1
+            pair = nr.pathways(nr.Dataset({"x": x}, {"y": y}), named, hidden=4)
+            yield nr.reduce(*pair), criterion
 
 
 @claim(

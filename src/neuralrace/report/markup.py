@@ -15,15 +15,16 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
 from itertools import chain, count
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from neuralrace.report import chart
 from neuralrace.report.formulas import formula
 from neuralrace.report.page import DEFAULT, Page, Picture, Table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
 
 SMALLEST = 0.62
 """How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
@@ -117,6 +118,9 @@ class _Places:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
     made = Environment(
         loader=PackageLoader("neuralrace.report"), autoescape=True, undefined=StrictUndefined
     )
@@ -153,6 +157,8 @@ def _environment() -> Environment:
 
 def _inline(text: str) -> Markup:
     """Escaped text, words between backticks as code."""
+    from markupsafe import Markup, escape
+
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
@@ -239,6 +245,8 @@ def _palette() -> str:
 
 def _policy(scripts: Sequence[str]) -> Markup:
     """Nothing from elsewhere; of scripts only those of which this is the digest."""
+    from markupsafe import Markup
+
     digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return Markup(

@@ -312,6 +312,7 @@ export class App {
       if (state.view?.gating !== before.view?.gating) this.#soon();
       return;
     }
+    this.frame.forgive();
     if (now.task.builtin !== then.task.builtin) [this.equations, this.#until] = [null, undefined];
     this.learning.changed();
     this.#predict();
@@ -455,6 +456,9 @@ export class App {
       event.preventDefault();
       this.store.redo();
     }
-    if (event.key === "Escape") this.frame.closeMenus();
+    if (event.key === "Escape") {
+      this.frame.closeMenus();
+      this.frame.forgive();
+    }
   }
 }

@@ -21,6 +21,7 @@ import { h, keepFocus, perFrame, s, shown, styleOf } from "./dom.js";
  * @property {[number, number]} [range] of x; that of the curves if missing
  * @property {number | null} [line] a height to mark, such as the criterion
  * @property {string} [lineName]
+ * @property {string} [lineShort] its name where there is little room
  * @property {{ x: number, name: string }[]} [uprights] places on the axis below to mark, such as a crossover
  */
 
@@ -35,7 +36,24 @@ function decades(low, high) {
   if (found.length > 2) return found;
   const finer = [];
   for (let n = first - 1; n <= last; n++) for (const m of [1, 2, 5]) finer.push(Number(`${m}e${n}`));
-  return finer.filter((v) => v >= low && v <= high);
+  const inside = finer.filter((v) => v >= low && v <= high);
+  return inside.length > 2 || !(high > low) ? inside : even(low, high);
+}
+
+/** Evenly spaced round numbers between two ends. @param {number} low @param {number} high */
+function even(low, high) {
+  const size = 10 ** Math.floor(Math.log10(high - low));
+  const step = [0.2, 0.5, 1, 2, 5].map((m) => m * size).find((one) => (high - low) / one <= 5) ?? size;
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** Numbers on an axis, with as many digits as tell them apart. @param {(number | null)[]} values */
+function apart(values) {
+  const there = values.filter((value) => value !== null);
+  let digits = 4;
+  while (digits < 12 && new Set(there.map((value) => shown(value, digits))).size < there.length) digits++;
+  return values.map((value) => (value === null ? "" : shown(value, digits)));
 }
 
 export class Chart {
@@ -179,7 +197,7 @@ export class Chart {
     const axis = (/** @type {string} */ label) => ({
       label, font, labelFont: font, labelSize: 18, labelGap: 0, stroke: soft, gap: 4,
       grid: { stroke: faint, width: 1 }, ticks: { show: false },
-      values: (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((v) => (v === null ? "" : shown(v))),
+      values: (/** @type {any} */ _, /** @type {number[]} */ splits) => apart(splits),
     });
     const yaxis = { ...axis(ylabel), size: 46, space: 24 };
     const xaxis = { ...axis(xlabel), size: 22 };
@@ -274,7 +292,7 @@ export class Chart {
 
   /** Marked heights and places. @param {any} u */
   #marks(u) {
-    const { line, lineName = "", uprights = [] } = this.drawn;
+    const { line, lineName = "", lineShort = lineName, uprights = [] } = this.drawn;
     const { left, top, width, height } = u.bbox;
     const pen = u.ctx;
     const unit = devicePixelRatio;
@@ -299,7 +317,7 @@ export class Chart {
       pen.fillText(name, x, y);
     };
     const y = line === null || line === undefined || (this.log && line <= 0) ? NaN : u.valToPos(line, "y", true);
-    if (y >= top && y <= top + height) rule([left, y, left + width, y], lineName, "right", left + width - 4 * unit, y - 4 * unit);
+    if (y >= top && y <= top + height) rule([left, y, left + width, y], pen.measureText(lineName).width > 0.5 * width ? lineShort : lineName, "right", left + width - 4 * unit, y - 4 * unit);
     for (const { x, name } of uprights) {
       const at = u.valToPos(x, "x", true);
       if (at >= left && at <= left + width) rule([at, top, at, top + height], name, "left", at + 4 * unit, top + 11 * unit);

@@ -28,7 +28,7 @@ export class Frame {
     this.rest = h("p", { class: "further" });
     this.folded = h("details", { class: "more", hidden: true }, h("summary", {}, "More"), this.rest);
     this.lost = h("p", { class: "lost", role: "alert", hidden: true });
-    this.toast = h("p", { class: "toast", role: "status", hidden: true });
+    this.toast = h("p", { class: "toast", role: "status", hidden: true, title: "Click to close", onclick: () => this.hush() });
   }
 
   /** Put everything on the page. */
@@ -79,9 +79,14 @@ export class Frame {
     this.toast.hidden = true;
   }
 
-  /** Say what went wrong, and what usually fixes it. @param {import("./types.js").Failure} failure */
+  /** A refusal is about a state that is changed now. */
+  forgive() {
+    if (this.toast.classList.contains("bad")) this.hush();
+  }
+
+  /** Say what went wrong, and what usually fixes it, until something changes or it is clicked away. @param {import("./types.js").Failure} failure */
   blame({ what, got, fix }) {
-    this.tell([sentence(got ? `${what} (${got})` : what), fix && sentence(fix)].filter(Boolean).join(" "), true);
+    this.tell([sentence(got ? `${what} (${got})` : what), fix && sentence(fix)].filter(Boolean).join(" "), true, true);
   }
 
   /** @param {boolean} open */

@@ -97,7 +97,7 @@ export class RacePanel {
     const range = /** @type {[number, number]} */ ([0, app.end]);
     this.loss.setZoom(view.zoom ?? null);
     this.strengths.setZoom(view.zoom ?? null);
-    this.loss.show({ curves: [...app.reluCurves, ...theory], range, line: predicted.criterion, lineName: app.criterionNamed });
+    this.loss.show({ curves: [...app.reluCurves, ...theory], range, line: predicted.criterion, lineName: app.criterionNamed, lineShort: "criterion" });
     this.#strengths(range);
     this.setTime(app.time);
   }

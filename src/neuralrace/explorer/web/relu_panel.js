@@ -51,7 +51,7 @@ export class ReluPanel {
       this.map,
       this.rest,
       h("p", { class: "caption" }, "One row per pattern of gates, one column per sample; the bar is its share of the weights."),
-      h("p", { class: "caption key" }, key("1"), "on", key("0"), "off", key("2"), "sliding: held at the boundary, a fraction"),
+      h("p", { class: "caption key" }, h("span", {}, key("1"), "on"), h("span", {}, key("0"), "off"), h("span", {}, key("2"), "sliding: held at the boundary, a fraction")),
       this.typesTitle,
       this.typesMap,
       this.typesNote,

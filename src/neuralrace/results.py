@@ -121,9 +121,10 @@ class Result(ABC):
         """
         store, path = _Store(), Path(path)
         text = json.dumps({"result": store.written(self), "objects": store.objects})
-        with path.open("wb") as file:
+        part = path.with_name(f".{path.name}.part")
+        with part.open("wb") as file:
             np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
-        return path
+        return part.replace(path)
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:

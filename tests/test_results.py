@@ -218,8 +218,9 @@ def test_files_that_hold_no_result_of_ours_are_refused(every, tmp_path):
             Result.load(tmp_path / "odd.npz")
 
 
-def test_the_page_of_results_is_current(every):
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_the_page_of_results_is_current(kind):
     from docs import results as page
 
-    assert page.PAGE.read_text() == page.page(), "`python -m docs.results` writes it"
-    assert {*COLUMNS} <= {*page.results()}
+    assert page.section(kind) in page.PAGE.read_text(), "`python -m docs.results` writes it"
+    assert kind in page.results()

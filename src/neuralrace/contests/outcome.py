@@ -199,7 +199,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
     yield from lead_sentences(found, leads)
     if check is not None:
         for name in in_order(found):
-            if name not in (found.winner, ALIGNED):
+            if name not in (found.winner, ALIGNED) and check.detail(name):
                 yield Sentence("verdict", f"{name}: {check.describe(name)}.")
 
 

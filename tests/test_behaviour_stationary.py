@@ -19,9 +19,8 @@ from neuralrace.behaviour import (
     stationary_points,
     strategies,
 )
-from neuralrace.behaviour.routes import unstable
-from neuralrace.behaviour.symmetry import symmetries
-from neuralrace.behaviour.vectors import flat, jacobian, velocity
+from neuralrace.behaviour.points import unstable
+from neuralrace.behaviour.vectors import flat, jacobian, symmetries, velocity
 from tests.test_errors import refuses, says
 
 CONTRASTS = (0.25, 1.0)

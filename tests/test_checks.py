@@ -9,8 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import checks
-from tests.test_errors import says
-from verification.valid_calls import gatings
+from tests.test_errors import refuses, says
 
 ARCH = nr.Architecture.chain(2, 2, 2)
 NET = nr.GDLN(ARCH)
@@ -149,7 +148,7 @@ def test_files_that_are_none(tmp_path):
             nr.load(tmp_path / "damaged.nc")
     with says("is not a trajectory", got="", wanted="netCDF"):
         nr.load(tmp_path)
-    with says("is a folder", got="folder", wanted="file", fix="name the file"):
+    with refuses("file"):
         run.save(tmp_path)
     for path in (None, 3, b"run.nc", ["run.nc"], ""):
         with says("no path of a file", got="", wanted="pathlib.Path"):
@@ -180,7 +179,11 @@ def test_a_checkpoint_in_place_of_a_folder(tmp_path):
             lambda: nr.train(NET, WEIGHTS, DATA, learning_rate=0.1, steps=1),
         ),
         ("dynamics.setup", "as_arrays", lambda: nr.flow(NET, WEIGHTS, DATA, times=[1.0])),
-        ("contests.times", "reduce", lambda: nr.contest(gatings(0.5), start=0.01)),
+        (
+            "contests.times",
+            "reduce",
+            lambda: nr.contest({"xor": nr.tasks.xor_pathways(nr.tasks.xor(), 4)}, start=0.01),
+        ),
         ("gdln", "_gated", lambda: NET(WEIGHTS, DATA)),
         ("linear.chain", "chain_edges", lambda: nr.linear.saddles(NET, DATA)),
         ("analysis.similarity", "ratio", lambda: nr.analysis.similarity(np.eye(2), "cosine")),

@@ -126,6 +126,13 @@ def test_an_error_of_the_system_names_no_path():
         assert path not in str(messages.error_of(raised.value))
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "%2e%2e/" * 30 + "a", "a%00b"])
+def test_a_file_of_the_page_that_is_not_there_is_an_answer_without_a_path(name, client):
+    found = client.get(f"{HERE}web/{name}")
+    assert found.status_code in (400, 404)
+    assert str(Path(messages.__file__).parent) not in found.text
+
+
 # ---- requests without a page --------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.interop.safetensors import read_safetensors, write_safetensors
+from neuralrace.interop.files import read_safetensors, write_safetensors
 from tests.test_errors import says
 
 DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})

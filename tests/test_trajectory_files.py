@@ -116,6 +116,14 @@ def test_a_full_disk_is_an_error_that_can_be_caught(tmp_path):
     assert done.stdout == "caught ['run.nc'] [1.0, 0.5]\n"
 
 
+def test_only_files_are_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with refuses("file"):
+            nr.Trajectory([0, 1], [1.0, 0.5]).save(path)
+    assert (tmp_path / "pipe").is_fifo()
+
+
 KILLED = """
 import os, signal, sys
 import numpy as np, xarray

@@ -1,20 +1,26 @@
-"""Claims about wrong calls: each raises the package's own error.
+"""Claims about wrong calls: each raises the package's own error, which names the argument.
 
-Every public call is made with one or two of its arguments replaced by something that is seldom
-right: another type, another shape, ragged or masked or complex numbers, a damaged file. It must
-either make sense and succeed, or raise `NeuralRaceError`.
+The calls are those of the examples that docstrings have. In each call one argument is replaced by
+something that is seldom right: another kind of thing, another shape, ragged or masked or complex
+numbers, a name that is not there. It must either make sense and succeed, or raise
+`NeuralRaceError`.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import doctest
 import functools
+import importlib
 import inspect
-import logging
-import shutil
+import io
+import re
+import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +31,9 @@ import numpy as np
 
 import neuralrace as nr
 from verification.claim import Measurement, claim
-from verification.valid_calls import RESULTS, Call, things, valid_calls
 
 SECTION = "Wrong calls"
+TOP = "interop"
 
 FULL = 5000
 """The number of calls at full size."""
@@ -35,44 +41,106 @@ FULL = 5000
 SMALL = 300
 """The number of calls in the tests."""
 
-TWO = 0.15
-"""The share of calls in which two arguments are wrong."""
+ROOMS = (
+    *("architecture", "dataset", "tasks", "losses", "gdln", "relu", "statistics", "compression"),
+    *("trajectory", "dynamics", "analysis", "reduction", "linear", "reln", "contests"),
+    *("explanation", "behaviour", "interop", "sweeps", "study"),
+)
+"""The rooms whose examples are run, from the bottom up; the explorer's would start a server."""
+
+QUICK = ("architecture", "dataset", "tasks", "losses", "linear")
+"""Rooms whose examples run in seconds."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with the arguments that an example gives it."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: inspect.BoundArguments
+
+
+# ---- calls of examples --------------------------------------------------------------------------
+
+
+class _Watched(ast.NodeTransformer):
+    """Every call f(…) becomes _made(f, …)."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in ("super", "vars"):
+            return node
+        watched = ast.Call(ast.Name("_made", ast.Load()), [node.func, *node.args], node.keywords)
+        return ast.copy_location(watched, node)
+
+
+def public_names(rooms: tuple[str, ...]) -> dict[str, Any]:
+    """The public functions and classes of rooms, and the public methods of these classes."""
+    found = {}
+    for room in rooms:
+        module = importlib.import_module(f"neuralrace.{room}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and str(getattr(value, "__module__", "")).startswith("neuralrace"):
+                found[value.__qualname__] = value
+                members = vars(value).items() if isinstance(value, type) else ()
+                for member, method in members:
+                    method = getattr(method, "__func__", method)
+                    if inspect.isfunction(method) and not member.startswith("_"):
+                        found[method.__qualname__] = method
+    return found
+
+
+@functools.cache
+def example_calls(rooms: tuple[str, ...]) -> tuple[Call, ...]:
+    """The first call of every public name in the examples of docstrings."""
+    names, calls = public_names(rooms), {}
+
+    def made(function: Any, *args: Any, **kwargs: Any) -> Any:
+        name = getattr(function, "__qualname__", "")
+        if name in names and name not in calls:
+            with contextlib.suppress(TypeError, ValueError):
+                bound = inspect.signature(function).bind(*args, **kwargs)
+                calls[name] = Call(name, function, bound)
+        return function(*args, **kwargs)
+
+    for value in names.values():
+        space = {"_made": made, "__name__": "verification.calls"}
+        for example in doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""):
+            tree = ast.fix_missing_locations(_Watched().visit(ast.parse(example.source)))
+            expected = nr.NeuralRaceError if example.exc_msg else ()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(expected):
+                exec(compile(tree, value.__qualname__, "exec"), space)
+        _close_figures()
+    return tuple(calls.values())
+
+
+# ---- wrong values -------------------------------------------------------------------------------
 
 
 class UserError(Exception):
-    """An error raised by a user's function; it may surface unchanged.
-
-    Used as a value, it is a class that raises when it is called.
-    """
-
-    def __init__(self, *given: Any) -> None:
-        if given != ("of the user",):
-            raise UserError("of the user")
-        super().__init__(*given)
+    """An error raised by a user's function; it may surface unchanged."""
 
 
 def _raises(*_: Any, **__: Any) -> Any:
     raise UserError("of the user")
 
 
-class Marker:
-    """A placeholder for a value that is made afresh for every call."""
-
-
-TRACER = Marker()
-"""Stands for an array that JAX is tracing."""
-
-GENERATOR = Marker()
-"""Stands for a generator, which can be read only once."""
+TRACER, GENERATOR = object(), object()
+"""Stand for an array that JAX is tracing, and for a generator, which can be read only once."""
 
 
 @functools.cache
 def bad_values() -> dict[str, Any]:
     """Values of every kind, by their names in the table of failures."""
-    t = things()
-    damaged = t.folder / "damaged.nc"
-    damaged.write_bytes(Path(t.file).read_bytes()[:-400])
-    text = t.folder / "text.nc"
+    arch = nr.Architecture.chain(2, 2, 2)
+    net, data = nr.GDLN(arch), nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
+    run = nr.train(net, net.init(0, 0.1), data, learning_rate=0.1, steps=2)
+    folder = Path(tempfile.mkdtemp(prefix="calls"))
+    file = run.save(folder / "run.nc")
+    damaged, text = folder / "damaged.nc", folder / "text.nc"
+    damaged.write_bytes(file.read_bytes()[:-400])
     text.write_text("no run\n")
     return {
         "None": None,
@@ -92,21 +160,17 @@ def bad_values() -> dict[str, Any]:
         "empty list": [],
         "empty mapping": {},
         "ragged": [[1.0], [1.0, 2.0]],
-        "ragged numbers": [1.0, [2.0, 3.0]],
         "list of text": ["a", "b"],
         "list of None": [None, None],
         "mapping of text": {"x": "a", "y": "b"},
         "mapping with number keys": {1: 2, 2: 3},
-        "mapping with mixed keys": {"x": 1, 2: 3},
         "set": {1, 2},
         "scalar array": np.array(1.0),
         "vector": np.array([1.0, 2.0, 3.0]),
         "rank 4": np.ones((2, 2, 2, 2)),
         "wrong shape": np.ones((3, 5)),
         "empty array": np.empty((0,)),
-        "empty matrix": np.empty((0, 2)),
         "object array": np.array([object(), None]),
-        "text array": np.array(["a", "b"]),
         "complex array": np.eye(2) * 1j,
         "masked array": np.ma.masked_array(np.eye(2), np.eye(2) > 0),
         "dates": np.array(["2020-01-01"], "datetime64[D]"),
@@ -115,105 +179,94 @@ def bad_values() -> dict[str, Any]:
         "decreasing": [1.0, 0.0],
         "jax array": jnp.eye(2),
         "tracer": TRACER,
-        "dataset": t.data,
-        "architecture": t.arch,
-        "network": t.net,
-        "run": t.run,
-        "key": t.key,
-        "directory": t.folder,
-        "missing file": t.folder / "no" / "such.nc",
+        "dataset": data,
+        "architecture": arch,
+        "network": net,
+        "run": run,
+        "key": jax.random.key(0),
+        "directory": folder,
+        "missing file": folder / "no" / "such.nc",
         "damaged file": damaged,
         "file of text": text,
         "generator": GENERATOR,
-        "function": lambda *given, **named: 0.0,
+        "function": lambda *args, **kwargs: 0.0,
         "raising function": _raises,
-        "class": UserError,
     }
 
 
-def _inside(value: Any, rng: np.random.Generator) -> tuple[str, Any] | None:
-    """A valid value with something wrong inside, if it is a container."""
-    bad = bad_values()
-    kind = list(bad)[rng.integers(len(bad))]
-    wrong = bad[kind]
-    wrong = iter([1, 2]) if isinstance(wrong, Marker) else wrong
+def _damaged(value: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    """A valid value with something wrong inside, in every way that its kind allows."""
+    wrong = bad_values()[kind]
     if isinstance(value, Mapping) and value:
         first = next(iter(value))
         rest = {k: v for k, v in value.items() if k != first}
-        ways = {
-            f"with {kind} inside": {**value, first: wrong},
-            "with a further key": {**value, "unknown": value[first]},
-            "with a key of another type": {**rest, 3: value[first]},
-            "with a key less": rest,
-            "with another key": {**rest, "unknown": value[first]},
-        }
-    elif isinstance(value, np.ndarray | list | tuple) and np.ndim(np.asarray(value, object)):
-        array = np.asarray(value, None if isinstance(value, np.ndarray) else _kind(value))
-        ways = {
-            "twice as long": np.concatenate([array, array]),
-            "with a further axis": array[None],
-            "its first entry": value[0],
-            "complex": array * 1j if array.dtype.kind in "iuf" else list(value),
-            "masked": np.ma.masked_array(array, np.ones(array.shape, bool)),
-            "as text": [str(entry) for entry in value],
-            "negative": -array if array.dtype.kind in "iuf" else list(value),
-            "times 1e200": array * 1e200 if array.dtype.kind in "iuf" else list(value),
-            f"with {kind} first": [wrong, *list(value)[1:]],
-        }
-    else:
+        yield f"with {kind} inside", {**value, first: wrong}
+        yield "with a further key", {**value, "unknown": value[first]}
+        yield "with a key of another type", {**rest, 3: value[first]}
+        yield "with a key less", rest
+    elif isinstance(value, np.ndarray | list | tuple) and len(np.shape(value[:1])):
+        yield "its first entry", value[0] if len(value) else value
+        yield "as text", [str(entry) for entry in value]
+        yield f"with {kind} first", [wrong, *list(value)[1:]]
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+            yield "twice as long", np.concatenate([value, value])
+            yield "with a further axis", value[None]
+            yield "complex", value * 1j
+            yield "masked", np.ma.masked_array(value, np.ones(value.shape, bool))
+            yield "times -1e200", value * -1e200
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A call with one argument replaced."""
+
+    call: Call
+    argument: str
+    kind: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.call.name}({self.argument}={self.kind})"
+
+    def error(self) -> Exception | None:
+        """What the call raises; None where it succeeds, or where a user's function failed."""
+        bound = self.call.arguments
+        given = inspect.BoundArguments(bound.signature, type(bound.arguments)(bound.arguments))
+
+        def made(tracer: Any) -> float:
+            stands = {id(TRACER): tracer, id(GENERATOR): iter([1, 2])}
+            given.arguments[self.argument] = stands.get(id(self.value), self.value)
+            self.call.function(*given.args, **given.kwargs)
+            return 0.0
+
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                jax.eval_shape(made, jnp.eye(2)) if self.value is TRACER else made(None)
+        except (MemoryError, UserError):
+            return None
+        except Exception as error:
+            return error
+        finally:
+            _close_figures()
         return None
-    name = list(ways)[rng.integers(len(ways))]
-    return name, ways[name]
 
 
-def _kind(values: Any) -> type | None:
-    """The dtype with which a list can become an array: object unless it is a list of numbers."""
-    return None if all(isinstance(v, int | float) for v in values) else object
-
-
-def wrong_call(call: Call, rng: np.random.Generator) -> tuple[str, tuple, dict[str, Any]]:
-    """The arguments of a call with one or two of them wrong, and a description of the change."""
-    places: list[int | str] = [*range(len(call.positional)), *call.named]
-    number = min(len(places), 2 if rng.random() < TWO else 1)
-    positional, named, told = list(call.positional), dict(call.named), []
-    for index in rng.choice(len(places), number, replace=False):
-        place = places[int(index)]
-        held: Any = positional if isinstance(place, int) else named
-        changed = _inside(held[place], rng) if rng.random() < 0.3 else None
-        if changed is None:
-            bad = bad_values()
-            kind = list(bad)[rng.integers(len(bad))]
-            changed = kind, bad[kind]
-        kind, held[place] = changed
-        told.append(f"{place}={kind}")
-    return f"{call.name}({', '.join(told)})", tuple(positional), named
-
-
-def refused(call: Call, positional: tuple, named: dict[str, Any]) -> BaseException | None:
-    """The error of a call, if it is not one that the call may raise."""
-
-    def made(tracer: Any) -> float:
-        def filled(value: Any) -> Any:
-            return value if not isinstance(value, Marker) else stands_for(value)
-
-        stands_for = lambda marker: tracer if marker is TRACER else iter([1, 2])
-        call.function(*map(filled, positional), **{k: filled(v) for k, v in named.items()})
-        return 0.0
-
-    try:
-        if any(v is TRACER for v in (*positional, *named.values())):
-            jax.eval_shape(made, jnp.eye(2))
-        else:
-            made(None)
-    except (nr.NeuralRaceError, MemoryError, UserError):
+def wrong_call(call: Call, rng: np.random.Generator) -> Wrong | None:
+    """A call with one of its arguments wrong, or None where it has none."""
+    places = [
+        name
+        for name in call.arguments.arguments
+        if name != "self" and call.arguments.signature.parameters[name].kind not in (2, 4)
+    ]
+    if not places:
         return None
-    except FileNotFoundError as error:  # the documented error of nr.load for a missing file
-        return None if call.name == "load" else error
-    except Exception as error:
-        return error
-    finally:
-        _close_figures()
-    return None
+    argument, kinds = places[rng.integers(len(places))], list(bad_values())
+    kind = kinds[rng.integers(len(kinds))]
+    inside = list(_damaged(call.arguments.arguments[argument], kind)) if rng.random() < 0.3 else []
+    if inside:
+        kind, value = inside[rng.integers(len(inside))]
+        return Wrong(call, argument, kind, value)
+    return Wrong(call, argument, kind, bad_values()[kind])
 
 
 def _close_figures() -> None:
@@ -222,85 +275,71 @@ def _close_figures() -> None:
     plt.close("all")
 
 
-def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
-    """The calls, of this number of seeded ones, that raised something other than `NeuralRaceError`.
-
-    Every public call is made about equally often.
-    """
-    rng = np.random.default_rng(seed)
-    calls = valid_calls()
-    found: dict[str, BaseException] = {}
-    with warnings.catch_warnings(), contextlib.chdir(things().folder):  # names of files to write
+@functools.cache
+def outcomes(number: int, rooms: tuple[str, ...]) -> tuple[tuple[Wrong, Exception | None], ...]:
+    """This number of seeded wrong calls with what they raised; every call about equally often."""
+    rng = np.random.default_rng(0)
+    found = []
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        jaxtyping.config.update("jaxtyping_disable", True)  # as users run it, not as the tests do
-        try:
-            order = [rng.permutation(len(calls)) for _ in range(-(-number // len(calls)))]
-            for index in np.concatenate(order)[:number]:
-                told, positional, named = wrong_call(calls[index], rng)
-                error = refused(calls[index], positional, named)
-                if error is not None:
-                    found[told] = error
-        finally:
-            logging.disable(logging.NOTSET)
-            jaxtyping.config.update("jaxtyping_disable", False)
-    return found
+        with contextlib.chdir(folder):  # names of files to write
+            calls = example_calls(rooms)
+            jaxtyping.config.update("jaxtyping_disable", True)  # as users run it, not as the tests
+            try:
+                while len(found) < number:
+                    wrong = wrong_call(calls[len(found) % len(calls)], rng)
+                    found.append((wrong, None if wrong is None else wrong.error()))
+            finally:
+                jaxtyping.config.update("jaxtyping_disable", False)
+    return tuple(pair for pair in found if pair[0] is not None)
+
+
+def _some(found: list[tuple[Wrong, Exception]]) -> str:
+    return "; ".join(f"{wrong}: {error!r:.80}" for wrong, error in found[:5])
 
 
 @claim(
     "calls/wrong",
     SECTION,
-    f"public calls with one or two wrong arguments, {FULL} of them, that raise something else "
-    "than NeuralRaceError",
+    f"calls of the docstrings' examples with one wrong argument, {FULL} of them, that raise "
+    "something else than NeuralRaceError",
     "none",
 )
 def wrong_calls(full: bool) -> Measurement:
-    found = failures(FULL if full else SMALL)
-    kinds = Counter(type(error).__name__ for error in found.values())
-    some = "; ".join(f"{told}: {error!r:.80}" for told, error in list(found.items())[:5])
-    return Measurement(f"{len(found)} {dict(kinds) or ''}".strip(), not found, some)
+    found = outcomes(FULL, ROOMS) if full else outcomes(SMALL, QUICK)
+    other = [(w, e) for w, e in found if e is not None and not isinstance(e, nr.NeuralRaceError)]
+    other = [(w, e) for w, e in other if (w.call.name, type(e)) != ("load", FileNotFoundError)]
+    kinds = Counter(type(error).__name__ for _, error in other)
+    return Measurement(f"{len(other)} {dict(kinds) or ''}".strip(), not other, _some(other))
+
+
+@claim(
+    "calls/named",
+    SECTION,
+    "of the errors of these wrong calls, the share that names the argument as the signature does",
+    "≥ 90 %",
+)
+def named_arguments(full: bool) -> Measurement:
+    found = outcomes(FULL, ROOMS) if full else outcomes(SMALL, QUICK)
+    errors = [(wrong, error) for wrong, error in found if isinstance(error, nr.NeuralRaceError)]
+    odd = [(w, e) for w, e in errors if not re.search(rf"(?<![^\W_]){w.argument}", str(e))]
+    share = 1 - len(odd) / max(1, len(errors))
+    return Measurement(f"{share:.1%} of {len(errors)}", share >= 0.9, _some(odd))
 
 
 @claim(
     "calls/valid",
     SECTION,
-    "public functions, constructors and methods without a valid call in the table, and valid calls "
-    "that fail (at full size alone)",
+    "public functions and methods with arguments that no example of a docstring calls",
     "none",
 )
 def valid(full: bool) -> Measurement:
-    for checkpoint in things().folder.glob("*.ckpt"):  # wrong calls that turned out to be valid
-        shutil.rmtree(checkpoint) if checkpoint.is_dir() else checkpoint.unlink()
-    failed = [call.name for call in valid_calls() if not succeeds(call)] if full else []
-    found = sorted(uncalled()) + failed
-    return Measurement(", ".join(found) or "none", not found)
-
-
-def succeeds(call: Call) -> bool:
-    """Whether a call raises no error."""
-    with warnings.catch_warnings():
+    rooms = ROOMS if full else QUICK
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        try:
-            call.function(*call.positional, **call.named)
-        except Exception:
-            return False
-        finally:
-            _close_figures()
-    return True
-
-
-def uncalled() -> set[str]:
-    """The public names without a valid call in the table."""
-    rooms = ("analysis", "contests", "linear", "reln", "study", "sweeps", "tasks")
-    names = {name for name in nr.__all__ if not inspect.ismodule(getattr(nr, name))}
-    for room in rooms:
-        public = getattr(nr, room)
-        exported = getattr(public, "__all__", None) or vars(public)
-        for name in exported:
-            value = getattr(public, name)
-            home = str(getattr(value, "__module__", ""))
-            if callable(value) and not name.startswith("_") and home.startswith("neuralrace"):
-                names.add(f"{room}.{name}")
-    called = {call.name.partition(" ")[0] for call in valid_calls()}
-    elsewhere = {f"{room}.{name}" for room in rooms for name in nr.__all__}
-    return names - called - RESULTS - elsewhere
+        with contextlib.chdir(folder):
+            called = {call.name for call in example_calls(rooms)}
+    takes = lambda value: set(inspect.signature(value).parameters) - {"self"}
+    functions = {n: v for n, v in public_names(rooms).items() if not isinstance(v, type)}
+    missing = sorted(n for n, value in functions.items() if takes(value) and n not in called)
+    return Measurement(", ".join(missing) or "none", not missing)

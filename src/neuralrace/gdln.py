@@ -9,13 +9,13 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, final
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 from numpy.typing import DTypeLike
 
 from neuralrace.architecture import Architecture
@@ -204,7 +204,8 @@ class Network(abc.ABC):
     ) -> tuple[Float[Array, ""], Weights]:
         """The loss and −rate · ∂L/∂W_e of every edge, in one pass."""
         rate = one_number("the rate", rate, "for example rate=0.1")
-        return loss_and_change(lambda w: self.loss(w, data, loss), self._checked(weights), rate)
+        value, slope = jax.value_and_grad(self.loss)(self._checked(weights), data, loss)
+        return value, jax.tree.map(lambda g: jnp.asarray(-rate, g.dtype) * g, slope)
 
     def init(
         self,
@@ -325,22 +326,6 @@ class GDLN(Network):
             h = x[node] if node in x else self.incoming(node, weights, activity, gates)
             activity[node] = _gated(h, gates.get(node))
         return activity
-
-
-def loss_and_change(
-    loss: Callable[[PyTree], Float[Array, ""]], state: PyTree, rate: float | Array
-) -> tuple[Float[Array, ""], PyTree]:
-    """The loss and −rate times its gradient.
-
-    On an accelerator the rate enters at the loss, where arrays are small: the last product of every
-    edge is then its step, which is added to the weights without being written. A CPU is faster with
-    the gradient first.
-    """
-    if jax.default_backend() == "cpu":
-        value, slope = jax.value_and_grad(loss)(state)
-        return value, jax.tree.map(lambda leaf: jnp.asarray(-rate, leaf.dtype) * leaf, slope)
-    value, pulled = jax.vjp(loss, state)
-    return value, pulled(jnp.asarray(-rate, value.dtype))[0]
 
 
 def _frozen(value: Any) -> Any:

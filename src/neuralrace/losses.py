@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset, is_concrete
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 
 __all__ = [
@@ -231,6 +232,7 @@ def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
     return found
 
 
+@door
 def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
     """The weighted share of samples whose class is right at every output node.
 

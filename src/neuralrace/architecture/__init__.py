@@ -1,9 +1,9 @@
 """The graph Γ: nodes, edges, paths, path counting. No arrays."""
 
-from neuralrace.architecture.checks import check_ends as check_ends
+from neuralrace.architecture.build import check_ends as check_ends
 from neuralrace.architecture.graph import BIAS as BIAS
 from neuralrace.architecture.graph import Architecture as Architecture
-from neuralrace.architecture.path import Path as Path
+from neuralrace.architecture.graph import Path as Path
 
 __all__ = [
     "Architecture",

@@ -9,10 +9,10 @@ from neuralrace.behaviour.agent import Agent as Agent
 from neuralrace.behaviour.decisions import decision_task as decision_task
 from neuralrace.behaviour.decisions import deep_agent as deep_agent
 from neuralrace.behaviour.decisions import shallow_agent as shallow_agent
+from neuralrace.behaviour.points import Route as Route
 from neuralrace.behaviour.points import StationaryPoint as StationaryPoint
 from neuralrace.behaviour.policies import EpsilonGreedy as EpsilonGreedy
 from neuralrace.behaviour.policies import Softmax as Softmax
-from neuralrace.behaviour.routes import Route as Route
 from neuralrace.behaviour.stationary import Rest as Rest
 from neuralrace.behaviour.stationary import StationaryPoints as StationaryPoints
 from neuralrace.behaviour.stationary import stationary_points as stationary_points

@@ -15,19 +15,20 @@ from jaxtyping import Float
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.points import (
+    Route,
     StationaryPoint,
     distinct,
+    find_routes,
     gap,
     is_rest,
     point_at,
     simplest,
 )
 from neuralrace.behaviour.policies import jumps
-from neuralrace.behaviour.routes import Route, find_routes
-from neuralrace.behaviour.symmetry import symmetries
 from neuralrace.behaviour.vectors import (
     flat,
     roots,
+    symmetries,
 )
 from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset

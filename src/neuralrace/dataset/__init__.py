@@ -10,7 +10,7 @@ from neuralrace.dataset.matching import check_data as check_data
 from neuralrace.dataset.matching import check_targets as check_targets
 from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
-from neuralrace.dataset.moments import zero_loss as zero_loss
+from neuralrace.dataset.matching import zero_loss as zero_loss
 from neuralrace.dataset.samples import Dataset as Dataset
 
 __all__ = [

@@ -13,15 +13,16 @@ from jaxtyping import Array, Bool, Float
 from neuralrace.checks import check_known, plain_array
 from neuralrace.dataset.checks import (
     AnyArray,
+    Table,
     arrays_by_name,
     check_moments,
     checked_weight,
+    label,
+    numbers,
     pieces,
 )
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
-from neuralrace.dataset.described import described
-from neuralrace.dataset.frames import Table, label, numbers
-from neuralrace.dataset.text import TextLabel
+from neuralrace.dataset.text import TextLabel, described
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.types import ArrayLike

@@ -11,11 +11,9 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
@@ -24,7 +22,7 @@ from neuralrace.dynamics.functions import described
 from neuralrace.errors import NeuralRaceError, listed, warn_user
 from neuralrace.gdln import Network
 from neuralrace.trajectory.files import network_described, write_whole
-from neuralrace.trajectory.provenance import versions
+from neuralrace.trajectory.metadata import versions
 
 
 @final
@@ -35,8 +33,6 @@ class Checkpoints:
         try:
             self.folder, self.every = Path(folder), every
             self.folder.mkdir(parents=True, exist_ok=True)
-            for path in self.folder.glob(".*.part"):
-                path.unlink()
         except (TypeError, OSError) as error:
             raise NeuralRaceError(
                 "checkpoint must be a folder that can be written",
@@ -44,8 +40,10 @@ class Checkpoints:
                 wanted="the path of a folder, which is made if it is missing",
                 fix="for example checkpoint='runs/first'",
             ) from error
+        for path in self.folder.glob(".*.part"):
+            path.unlink()
         here = {"versions": versions(), "device": jax.devices()[0].device_kind, "every": every}
-        self._mark = json.dumps({name: _told(run[name]) for name in run} | here, indent=1).encode()
+        self._mark = json.dumps(run | here, indent=1, sort_keys=True, default=_as_json).encode()
         path = self.folder / "run.json"
         if not path.exists() and not any(self.folder.glob("record-*")):
             write_whole(path, self._mark)
@@ -58,13 +56,10 @@ class Checkpoints:
             )
 
     def load(self, state: PyTree, record: PyTree) -> tuple[PyTree, list[PyTree]]:
-        """The last good state, and the records up to it; the start if there is none.
-
-        `record` is one of the shape of the records, of any number of rows.
-        """
+        """The last good state, and the records up to it; the start if there is none."""
         records: list[PyTree] = []
-        while (found := self._read(f"record-{len(records):06d}", record, rows=True)) is not None:
-            records.append(found)
+        while (part := self._read(f"record-{len(records):06d}", record)) is not None:
+            records.append(part)
         for part in range(len(records) - 1, -1, -1):
             if (loaded := self._read(f"state-{part:06d}", state)) is not None:
                 return loaded, records[: part + 1]
@@ -72,17 +67,14 @@ class Checkpoints:
 
     def save(self, part: int, state: PyTree, records: PyTree) -> None:
         """Write what this part recorded, then where it ended; only the last two states stay."""
-        self._write(f"record-{part:06d}", records)
-        self._write(f"state-{part:06d}", state)
+        for name, tree in (("record", records), ("state", state)):
+            file = io.BytesIO()
+            np.savez(file, *(np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)))
+            content = self._checksum(file.getvalue()) + file.getvalue()
+            write_whole(self.folder / f"{name}-{part:06d}", content)
         (self.folder / f"state-{part - 2:06d}").unlink(missing_ok=True)
 
-    def _write(self, name: str, tree: PyTree) -> None:
-        file = io.BytesIO()
-        np.save(file, len(jax.tree.leaves(tree)[0]) if name.startswith("record") else 0)
-        eqx.tree_serialise_leaves(file, jax.tree.map(_plain, tree))
-        write_whole(self.folder / name, self._checksum(file.getvalue()) + file.getvalue())
-
-    def _read(self, name: str, like: PyTree, rows: bool = False) -> PyTree | None:
+    def _read(self, name: str, like: PyTree) -> PyTree | None:
         """The arrays of a file, bit for bit; None where it is missing, or damaged (a warning)."""
         if not (self.folder / name).exists():
             return None
@@ -90,13 +82,10 @@ class Checkpoints:
         if content[:32] != self._checksum(content[32:]):
             warn_user(f"checkpoint: {name} is damaged; the run goes on from before it")
             return None
-        file = io.BytesIO(content[32:])
-        count = int(np.load(file))
-        shape = lambda leaf: (count, *leaf.shape[1:]) if rows else leaf.shape
-        plain = jax.tree.map(lambda leaf: jax.eval_shape(_plain, leaf), like)
-        plain = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(shape(leaf), leaf.dtype), plain)
-        arrays = eqx.tree_deserialise_leaves(file, plain)
-        return jax.tree.map(_like, arrays, like)
+        leaves, structure = jax.tree.flatten(like)
+        with np.load(io.BytesIO(content[32:])) as file:
+            arrays = [_like(file[f"arr_{i}"], leaf) for i, leaf in enumerate(leaves)]
+        return jax.tree.unflatten(structure, arrays)
 
     def _checksum(self, content: bytes) -> bytes:
         return hashlib.sha256(self._mark + content).digest()
@@ -104,32 +93,29 @@ class Checkpoints:
 
 def _plain(leaf: PyTree) -> PyTree:
     """An array that can be written: random keys as their numbers."""
-    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_data(leaf) if is_key else leaf
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
-def _like(array: PyTree, leaf: PyTree) -> PyTree:
+def _like(array: np.ndarray, leaf: PyTree) -> PyTree:
     """An array that was read as what was written."""
-    is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf)) if is_key else array
+    if _is_key(leaf):
+        return jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf))
+    return array.view(leaf.dtype)
 
 
-def _told(value: object) -> Any:
-    """A setting as JSON: numbers and words as they are, arrays by a digest, functions by a word."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _told(each) for name, each in sorted(value.items())}
-    if isinstance(value, list | tuple):
-        return [_told(each) for each in value]
+def _is_key(leaf: PyTree) -> bool:
+    return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _as_json(value: object) -> object:
+    """What JSON has no word for: arrays by a digest, a network as a graph, functions by a word."""
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         array = np.asarray(_plain(value))
         return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).hexdigest()
     if isinstance(value, Network):
         return network_described(value)
-    if (update := getattr(value, "update", None)) is not None:
-        return described(update)
-    return "a function, which is not compared"
+    update = getattr(value, "update", None)
+    return "a function, which is not compared" if update is None else described(update)
 
 
 def _differences(path: Path, mark: bytes) -> list[str]:

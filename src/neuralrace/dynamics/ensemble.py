@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -135,7 +134,7 @@ def train_ensemble(
         saved = checkpoints_of(
             folder, checkpoint_every, members=[members.low, len(members)], **told
         )
-        rates = spread(jnp.asarray(grid.rate(members, clock), grid.problem.dtype)) if rated else 0
+        rates = spread(np.asarray(grid.rate(members, clock), grid.problem.dtype)) if rated else 0
         return take_steps(
             grid.system(members),
             grid.weights(members),

@@ -14,6 +14,7 @@ import numpy as np
 
 from neuralrace.checks import by_name, entries, random_key, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.dynamics.loop import SHARE, device_memory, on_accelerator
 from neuralrace.dynamics.methods import Clock
 from neuralrace.dynamics.setup import Problem, pose
 from neuralrace.dynamics.systems import Batches, NetworkSystem, View
@@ -25,7 +26,7 @@ from neuralrace.types import Weights
 from neuralrace.weights import checked_weights, float_dtype
 
 MEMORY = 2**28
-"""Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
+"""Bytes that the records and weights of a chunk of an ensemble may take by default, on a CPU."""
 
 
 @final
@@ -84,7 +85,10 @@ class Grid:
         begin = None if weights is None else _given(net, weights, len(axes["seed"]), scale)
         spelled = [net.checked_scales(each, kind) for each in scales]
         sample = (
-            {edge: jnp.zeros(shape, dtype) for edge, shape in net.shapes.items()}
+            {
+                edge: np.zeros(shape, dtype or jnp.zeros(()).dtype)
+                for edge, shape in net.shapes.items()
+            }
             if begin is None
             else {edge: stack[0] for edge, stack in begin.items()}
         )
@@ -110,12 +114,11 @@ class Grid:
         """How many members keep within `MEMORY`, several copies of the weights included."""
         size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
         problem = self.problem
+        room = max(MEMORY, SHARE * device_memory()) if on_accelerator() else MEMORY
         records = problem.recorder.what or problem.recorder.evaluated
         recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0
         own = size(self.datasets[0]) if len(self.datasets) > 1 else 0
-        return max(
-            1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights) + own))
-        )
+        return max(1, int(room // (len(stops) * (recorded + 8) + 8 * size(problem.weights) + own)))
 
     def chunks(self, at_once: int) -> Iterator[Chunk]:
         """The members, that many at a time; the last are filled up with some again."""
@@ -184,7 +187,7 @@ class Grid:
 
     def gathered(self, parts: Any) -> np.ndarray:
         """The chunks of a result as one array with the axes of the ensemble."""
-        whole = np.concatenate([np.asarray(part) for part in parts])[: len(self)]
+        whole = np.concatenate(parts)[: len(self)] if len(parts) > 1 else parts[0][: len(self)]
         lengths = tuple(len(c) for c in self.axes.values())
         return whole.reshape(*lengths, *whole.shape[1:])
 

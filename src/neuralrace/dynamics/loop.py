@@ -9,7 +9,6 @@ in the program, and a run is one call. The bits of a run do not depend on the cu
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -170,9 +169,9 @@ def take_steps(
         if fine:
             stopped = program.first_bad(program.until_stop(again, first + fine - 1))
     keep = np.flatnonzero(np.isin(reached, asked))
-    lead = 0 if members is None else 1
-    loss, values = jax.tree.map(lambda a: np.moveaxis(a[keep], 0, lead), (loss, values))
-    final = jax.tree.map(np.asarray, _shown(members, system, last))
+    lead, rows = 0 if members is None else 1, slice(len(keep)) if len(asked) == len(stops) else keep
+    loss, values = jax.tree.map(lambda a: np.moveaxis(a[rows], 0, lead), (loss, values))
+    final = jax.tree.map(np.asarray, program.parts.mapped(lambda s, x: s.shown(x), 0)(system, last))
     return StepResult(reached[keep], loss, values, final, why, stopped)
 
 
@@ -185,14 +184,9 @@ def _ends(stops: np.ndarray, every: int | None) -> Iterator[int]:
 
 def joined(parts: list[PyTree]) -> PyTree:
     """Pytrees of arrays, one after the other along their first axes."""
+    if len(parts) == 1:
+        return parts[0]
     return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _shown(members: Members | None, system: System, state: State) -> State:
-    if members is None:
-        return system.shown(state)
-    return jax.vmap(lambda system, state: system.shown(state), (members.system, 0))(system, state)
 
 
 # ---- the program of a run -----------------------------------------------------------------------
@@ -205,8 +199,8 @@ class Carry:
 
     state: State
     memory: PyTree
-    stop: Array
-    ended: Array
+    stop: Array | np.ndarray
+    ended: Array | np.ndarray
 
 
 @jax.tree_util.register_dataclass
@@ -219,8 +213,8 @@ class Parts:
     batches: Batches | None
     moments: PyTree
     until: Until
-    steps: Array
-    asked: Array
+    steps: Array | np.ndarray
+    asked: Array | np.ndarray
     members: Members | None = field(metadata={"static": True})
 
     def at(self, stop: int | Array) -> System:
@@ -292,16 +286,15 @@ class Program:
         each_step = bool((gaps == 1).all()) and problem[2] is None
         stretch, even = _stretches(gaps) if self.fixed and len(gaps) else (1, None)
         self.plan = _Plan(1, each_step, stretch, even)
-        steps = jnp.asarray(np.append(stops, stops[-1]))
-        until = jax.tree.map(jnp.asarray, problem[4])
-        self.parts = Parts(*problem[:4], until, steps, jnp.asarray(asked), members)
+        until = jax.tree.map(np.asarray, problem[4])
+        self.parts = Parts(*problem[:4], until, np.append(stops, stops[-1]), asked, members)
 
     def begin(self, state: State, first: int) -> Carry:
         """The carry at the stop where a run begins."""
         memory = _begin.eval_shape(self.parts, state)  # compiles nothing, and is remembered
         if jax.tree.leaves(memory):
             memory = _begin(self.parts, state)
-        carry = Carry(state, memory, jnp.asarray(first), jnp.zeros((), bool))
+        carry = Carry(state, memory, np.asarray(first), np.zeros((), bool))
         one = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.shapes(carry)))
         room = SHARE * device_memory() if self.fixed else BUFFER
         rows = int(np.clip(room // max(one, 1), 2, len(self.stops)))
@@ -321,8 +314,9 @@ class Program:
         count = int(min(max(ahead - at, 1), self.plan.rows - 1, min(end, last) - at))
         go = _go_fixed if self.fixed else _go
         carry, buffer = go(self.plan, count, self.parts, carry)
-        taken = int(carry.stop) - at
-        records = jax.tree.map(lambda rows: np.asarray(rows)[:taken], buffer)
+        stop, ended, buffer = jax.device_get((carry.stop, carry.ended, buffer))
+        carry = Carry(carry.state, carry.memory, stop, ended)
+        records = jax.tree.map(lambda rows: rows[: stop - at], buffer)
         if not self.fixed and np.isfinite(self.pace):  # the first call compiles: go gently
             steps = max(1.0, float(self.stops[at + count] - self.stops[at]))
             seconds = max(time.monotonic() - began, 1e-9)
@@ -369,7 +363,7 @@ def _begin(parts: Parts, state: State) -> PyTree:
 @jax.jit
 def _observed(parts: Parts, carry: Carry) -> tuple[Array, PyTree]:
     """What would be recorded next."""
-    return parts.observed(parts.at(carry.stop), carry.state)
+    return parts.observed(parts.at(jnp.asarray(carry.stop)), carry.state)
 
 
 def _advance(plan: _Plan, count: int | Array, parts: Parts, carry: Carry) -> tuple[Carry, PyTree]:
@@ -378,7 +372,7 @@ def _advance(plan: _Plan, count: int | Array, parts: Parts, carry: Carry) -> tup
     The state of a stop is recorded before the step, whose gradient comes with the loss; that of the
     last one behind the loop, so that one program can be told any number of moves.
     """
-    first, never = carry.stop, parts.until.never
+    first, ended, never = jnp.asarray(carry.stop), jnp.asarray(carry.ended), parts.until.never
     order_of, batch_of = _drawing(parts, jnp.result_type(*jax.tree.leaves(carry.state)))
     shapes = jax.eval_shape(_observed, parts, carry)
     rows = plan.rows if isinstance(count, Array) else count + 1
@@ -431,7 +425,7 @@ def _advance(plan: _Plan, count: int | Array, parts: Parts, carry: Carry) -> tup
         return row + moves, ended, (*kept, after[-1])
 
     inner = (carry.state, carry.memory, order_of(parts.steps[first]), buffer)
-    row, ended = jnp.asarray(count, first.dtype), carry.ended
+    row = jnp.asarray(count, first.dtype)
     if never:
         inner = jax.lax.fori_loop(0, count, move, inner)
     else:

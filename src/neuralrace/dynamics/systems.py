@@ -20,7 +20,7 @@ from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.record import Recorder
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.gdln import Network, loss_and_change
+from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
 State: TypeAlias = PyTree
@@ -68,7 +68,8 @@ class System(eqx.Module):
                 wanted="a system that overrides loss_and_step(state, rate, batch)",
                 fix="take all samples in every step",
             )
-        return loss_and_change(self.loss, state, rate)
+        loss, slope = jax.value_and_grad(self.loss)(state)
+        return loss, jax.tree.map(lambda leaf: jnp.asarray(-rate, leaf.dtype) * leaf, slope)
 
     def velocity(self, state: State) -> State:
         """−∂L/∂state: the direction of gradient flow."""

@@ -37,13 +37,10 @@ from neuralrace.explorer.state import (
     wrong,
 )
 from neuralrace.explorer.trust import Trust
-from neuralrace.study import Problem, Study, new_study
+from neuralrace.study import Problem, Study, draft
 
 TABLE = "fruit.csv"
 """A name for examples."""
-
-OMITTED = "# Left out: "
-"""How `new_study` says which columns it did not take."""
 
 
 def tasks(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
@@ -64,12 +61,7 @@ def tasks(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
 def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """A state for a table that was dropped: its columns as inputs, target and labels."""
     table = opened({"name": message.get("name", TABLE), "text": message.get("text")})
-    folder = put_table(table, trust)
-    with tempfile.TemporaryDirectory() as made:
-        path = new_study(Path(made) / "study.toml", folder / table["name"])
-        text = path.read_text(encoding="utf-8")
-    content = tomllib.loads(text)
-    content["task"]["file"] = table["name"]
+    content, left_out = draft(put_table(table, trust) / table["name"])
     state = state_of(content)
     shown, target = (", ".join(content["task"][end]) for end in "xy")
     notes = [f"The last column, {target}, was taken as the target; Columns changes that."]
@@ -79,7 +71,7 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
             f"Every row was taken as an item, named by {shown}, and all other columns as its "
             "properties; Columns changes that."
         ]
-    notes += [line.removeprefix("# ") for line in text.splitlines() if line.startswith(OMITTED)]
+    notes += [f"Left out: {name!r}, {why}." for name, why in left_out.items()]
     state = {**state, "title": table["name"], "table": table}
     state.pop("about", None)
     if not of_items:

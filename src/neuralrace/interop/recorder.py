@@ -14,9 +14,8 @@ from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
-from neuralrace.interop.files import read_network, save_weights
+from neuralrace.interop.files import read_bytes, read_network, save_weights, write_whole
 from neuralrace.interop.runs import Moment, Trained, imported_run
-from neuralrace.interop.safetensors import read_bytes, write_whole
 from neuralrace.interop.torch_in import (
     TorchModule,
     arrays_of,

@@ -3,11 +3,20 @@
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import GraphLayout, draw_graph, graph_layout
-from neuralrace.plot.hues import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
-from neuralrace.plot.marks import mark_line
-from neuralrace.plot.panels import letter_panels
-from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+from neuralrace.plot.style import (
+    COLOURS,
+    DASHES,
+    SHADES,
+    colour_places,
+    cycle_colour,
+    is_lone,
+    is_unpaired,
+    letter_panels,
+    mark_line,
+    shade,
+    style,
+)
 
 __all__ = [
     "COLOURS",

@@ -12,9 +12,18 @@ from numpy.typing import ArrayLike
 from neuralrace.checks import check_axes
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
-from neuralrace.plot.hues import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.plot.look import current_look
-from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+from neuralrace.plot.style import (
+    COLOURS,
+    DASHES,
+    SHADES,
+    colour_places,
+    cycle_colour,
+    is_lone,
+    is_unpaired,
+    shade,
+    style,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.plot.activity import Strips, gate_strips
 from neuralrace.plot.layout import (
     GAP,
     LETTER,
@@ -28,7 +29,6 @@ from neuralrace.plot.layout import (
     spot,
 )
 from neuralrace.plot.look import current_look
-from neuralrace.plot.strips import Strips, gate_strips
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def curves_of(
     ```
     """
     from neuralrace.trajectory import Trajectory
-    from neuralrace.trajectory.picture import named_curves
+    from neuralrace.trajectory.curves import named_curves
 
     fix = "for example curves_of({'trained': run, 'predicted': solution})"
     found: list[Curve] = []
@@ -79,7 +79,7 @@ def curves_of(
 
 def _kind(run: Trajectory) -> Kind:
     from neuralrace.relu import ReLUNetwork
-    from neuralrace.trajectory.picture import THEORY
+    from neuralrace.trajectory.curves import THEORY
 
     if run.settings.get("method") in THEORY:
         return "theory"

@@ -13,7 +13,7 @@ from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.naming import feature_names
-from neuralrace.study.new import new_study
+from neuralrace.study.new import draft, new_study
 from neuralrace.study.outputs import OUTPUTS
 from neuralrace.study.places import StudyError
 from neuralrace.study.result import Result
@@ -38,6 +38,7 @@ __all__ = [
     "Work",
     "contest_places",
     "contest_sentences",
+    "draft",
     "feature_names",
     "new_study",
     "order_sentence",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
@@ -167,6 +168,28 @@ def new_study(
     csv = file_path(csv, "my.csv")
     columns = _columns(csv.name, read_table(csv), items, *given)
     return put_file(path, _of_csv(csv, path.parent, columns).encode())
+
+
+def draft(csv: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The content of the study that `new_study` writes for a CSV file, and what it leaves out.
+
+    Nothing is written. Columns that are left out come with the reason.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import neuralrace as nr
+    >>> csv = Path(tempfile.mkdtemp()) / "fruit.csv"
+    >>> _ = csv.write_text("id,size,sweet\\n1,0.5,0\\n2,0.1,1\\n3,0.7,0\\n")
+    >>> content, left_out = nr.study.draft(csv)
+    >>> content["task"]["x"], left_out
+    (['size'], {'id': 'it counts the rows'})
+
+    ```
+    """
+    csv = file_path(csv, "my.csv")
+    columns = _columns(csv.name, read_table(csv), None, [], [])
+    return tomllib.loads(_of_csv(csv, csv.parent, columns)), columns.left_out
 
 
 def _of_xor() -> str:

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
-from threadpoolctl import threadpool_limits
-
 from neuralrace.checks import by_name
 from neuralrace.errors import NeuralRaceError, install_extra, warn_user, whole_number
 from neuralrace.sweeps.cells import Result, run_cells, run_named
@@ -155,6 +153,8 @@ def engine_of(
 ) -> Iterator[Engine]:
     """The engine that the options of a sweep ask for, closed at the end."""
     if not (workers or scheduler or slurm is not None):
+        from threadpoolctl import threadpool_limits
+
         with threadpool_limits(1):  # as workers do, so that NumPy's bits are the same
             yield InProcess(definition, function)
         return

@@ -9,7 +9,7 @@ from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.door import door
 from neuralrace.errors import whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.tasks.natural import label
 from neuralrace.tolerances import NOISE
 from neuralrace.types import Count, Key, Positive, Several
 

@@ -13,7 +13,7 @@ from neuralrace.checks import check_subsets, real_array
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.door import door
 from neuralrace.errors import listed, require
-from neuralrace.tasks.checks import label
+from neuralrace.tasks.natural import label
 from neuralrace.tasks.structures import structure
 from neuralrace.types import Count, Finite, Several
 

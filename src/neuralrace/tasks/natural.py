@@ -1,13 +1,14 @@
-"""The gatings that come to mind first, for any task: candidates for a contest."""
+"""Gatings that one would try first, and the labels that gatings need."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.door import door
+from neuralrace.errors import check_kind, listed, require
 from neuralrace.types import Count
 
 Gating = tuple[Architecture, Dataset]
@@ -81,3 +82,16 @@ def natural_gatings(data: Dataset, width: Count = 200) -> dict[str, Gating]:
 def _differ(masks: dict[str, np.ndarray]) -> bool:
     """Whether there are several pathways, each of which is on somewhere."""
     return len(masks) > 1 and all(mask.any() for mask in masks.values())
+
+
+def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
+    """The label `name` of every sample, or an error that says which task has it."""
+    check_kind("data", data, Dataset, f"pass the ungated dataset, such as that of {task}")
+    require(
+        name in data.labels,
+        f"this gating needs the label {name!r}",
+        got=f"labels {listed(data.labels)}",
+        wanted=f"a dataset such as that of {task}",
+        fix=f"pass labels={{{name!r}: …}} to the Dataset, or use nr.pathways with masks",
+    )
+    return np.asarray(data.labels[name])

@@ -12,7 +12,7 @@ from neuralrace.checks import entries, generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
-from neuralrace.tasks.checks import label
+from neuralrace.tasks.natural import label
 from neuralrace.tasks.structures import hierarchy
 from neuralrace.types import Count, Key
 

@@ -8,7 +8,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require, whole_number
-from neuralrace.tasks.checks import label
+from neuralrace.tasks.natural import label
 from neuralrace.types import Finite, NotNegative
 
 

@@ -14,7 +14,7 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.tolerances import COARSE, ROUNDING
-from neuralrace.trajectory.names import flat
+from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
 

@@ -20,8 +20,8 @@ from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory.labelled import from_table, to_table
 from neuralrace.trajectory.run import Trajectory
-from neuralrace.trajectory.table import from_table, to_table
 
 if TYPE_CHECKING:
     import xarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 from collections.abc import Mapping
@@ -9,16 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_data
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
-from neuralrace.trajectory.names import check_names
-from neuralrace.trajectory.provenance import with_versions
+from neuralrace.trajectory.metadata import check_names, with_versions
 from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.weights import checked_weights
 
 if TYPE_CHECKING:
     import xarray
@@ -184,9 +187,47 @@ class Trajectory:
 
         ```
         """
-        from neuralrace.trajectory.given import from_weights
-
-        return from_weights(net, weights, data, times)
+        check_kind("net", net, Network, "from_weights(net, weights, data, times)")
+        check_data(data)
+        fix = "sort them and remove repeats; np.unique does both"
+        time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
+        if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():
+            raise NeuralRaceError(
+                "the times must increase",
+                got=f"times of shape {time.shape}",
+                wanted="increasing numbers of shape (T,)",
+                fix=fix,
+            )
+        fix = "stack the weights of every moment: np.stack([w0, w1, …])"
+        given = by_name("weights", weights, "pass {edge: array of shape (T, |t|, |s|)}")
+        weights = {
+            edge: numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in given.items()
+        }
+        lengths = {len(w) if w.ndim > 1 else None for w in weights.values()}
+        if lengths != {len(time)}:
+            raise NeuralRaceError(
+                "the weights do not fit the times",
+                got={edge: np.shape(w) for edge, w in weights.items()},
+                wanted=f"shape (T, |t|, |s|) with T = {len(time)} for every edge",
+                fix=fix,
+            )
+        checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()}, net.shapes)
+        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
+        loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
+        stored = jax.tree.map(np.asarray, over_time)
+        return cls(
+            time,
+            loss,
+            values={"outputs": outputs, "weights": stored},
+            final={edge: w[-1] for edge, w in stored.items()},
+            net=net,
+            sample_weight=data.sample_weight,
+            settings={
+                "method": "given weights",
+                "data": data.digest(),
+                "dtype": str(jnp.result_type(*over_time.values())),
+            },
+        )
 
     def __repr__(self) -> str:
         return f"Trajectory({', '.join(f'{k}: {v}' for k, v in self._summary().items())})"
@@ -262,7 +303,7 @@ class Trajectory:
 
         ```
         """
-        from neuralrace.trajectory.picture import draw
+        from neuralrace.trajectory.curves import draw
 
         check_axes(ax)
         log = switch("log", log)
@@ -284,9 +325,9 @@ class Trajectory:
 
         ```
         """
-        from neuralrace.trajectory.select import by_index
+        from neuralrace.trajectory.labelled import part
 
-        return by_index(self, where)
+        return part(self, where, "index")
 
     def sel(self, *, method: str | None = None, **where: str | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
@@ -302,9 +343,16 @@ class Trajectory:
 
         ```
         """
-        from neuralrace.trajectory.select import by_value
+        from neuralrace.trajectory.labelled import part
 
-        return by_value(self, where, method)
+        if not (method is None or (isinstance(method, str) and method == "nearest")):
+            raise NeuralRaceError(
+                f"unknown method {method!r}",
+                got=repr(method),
+                wanted="None or 'nearest'",
+                fix="omit it for exact values",
+            )
+        return part(self, where, method or "exact")
 
     def to_xarray(self) -> xarray.Dataset:
         """The same as an `xarray.Dataset`: dimensions are the axes, `time`, and each value's own.
@@ -319,7 +367,7 @@ class Trajectory:
 
         ```
         """
-        from neuralrace.trajectory.table import to_table
+        from neuralrace.trajectory.labelled import to_table
 
         return to_table(self)
 
@@ -370,3 +418,9 @@ def check_single(name: str, run: Trajectory) -> None:
             wanted="a trajectory without axes",
             fix="pick a member with run.isel(seed=0)",
         )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _seen(net: Network, weights: Any, data: Dataset) -> tuple[Any, dict[str, Any]]:
+    """Loss and outputs at every moment."""
+    return jax.lax.map(lambda w: (net.loss(w, data), net(w, data)), weights)

@@ -1,20 +1,214 @@
-"""Several trajectories as one: one after another, or side by side along an axis."""
+"""A trajectory as an `xarray.Dataset` and back, and all that is done with labels: parts, joins.
+
+Everything labelled goes through `to_table` and `from_table`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neuralrace.checks import entries, plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.trajectory.run import Trajectory
-from neuralrace.trajectory.table import FINAL, from_table, to_table
+from neuralrace.gdln import Network
+from neuralrace.tolerances import ROUNDING
+from neuralrace.trajectory.metadata import flat, nested
+from neuralrace.trajectory.run import Source, Trajectory
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import xarray
+
+FINAL = "final."
+"""What stands before the names of the weights at the end."""
+
+OWN = ("loss", "sample_weight")
+"""The variables of a table that are not recorded values."""
+
+
+def to_table(run: Trajectory) -> xarray.Dataset:
+    """The arrays of a trajectory by name, each dimension named; see `Trajectory.to_xarray`."""
+    import xarray
+
+    lead = tuple(run.axes)
+    variables: dict[str, Any] = {"loss": ((*lead, "time"), run.loss)}
+    variables |= {n: _dims(n, v, (*lead, "time")) for n, v in flat(run.values).items()}
+    variables |= {n: _dims(n, v, lead) for n, v in flat(run.final, FINAL).items()}
+    if run.sample_weight is not None:
+        along = lead if run.sample_weight.ndim > 1 else ()
+        variables["sample_weight"] = ((*along, "sample"), run.sample_weight)
+    coordinates: dict[str, Any] = {"time": run.time, **run.axes}
+    if run.steps is not None:
+        coordinates["steps"] = ("time", run.steps)
+    return xarray.Dataset(variables, coordinates)
+
+
+def _dims(name: str, value: np.ndarray, lead: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
+    own = tuple(f"{name}.{i}" for i in range(value.ndim - len(lead)))
+    return (*lead, *own), value
+
+
+def from_table(
+    table: xarray.Dataset,
+    settings: Mapping[str, Any],
+    net: Network | None = None,
+    source: Source | None = None,
+) -> Trajectory:
+    """The trajectory of these arrays; the opposite of `to_table`."""
+    arrays = {str(name): v.to_numpy() for name, v in table.data_vars.items() if name not in OWN}
+    final = {k.removeprefix(FINAL): v for k, v in arrays.items() if k.startswith(FINAL)}
+    return Trajectory(
+        table["time"].to_numpy(),
+        table["loss"].to_numpy(),
+        values=nested({k: v for k, v in arrays.items() if not k.startswith(FINAL)}),
+        final=nested(final),
+        net=net,
+        axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
+        steps=table["steps"].to_numpy() if "steps" in table.coords else None,
+        sample_weight=table["sample_weight"].to_numpy() if "sample_weight" in table else None,
+        settings=settings,
+        source=source,
+    )
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+SHOWN = 12
+"""The largest number of coordinates that a message lists."""
+
+
+def part(run: Trajectory, where: Mapping[str, Any], how: str) -> Trajectory:
+    """The part of a trajectory by "index", by "exact" or by "nearest" coordinate."""
+    places = {axis: _places(run, axis, wanted, how) for axis, wanted in where.items()}
+    moments = np.atleast_1d(places.get("time", np.arange(len(run.time))))
+    if not len(moments) or (np.diff(moments) <= 0).any():
+        raise NeuralRaceError(
+            "the times of a part must be some of the trajectory's, in order",
+            got=f"indices {moments.tolist()[:SHOWN]}",
+            wanted="at least one time, each later than the one before",
+            fix="sort them and remove repeats",
+        )
+    table = to_table(run).isel(places | {"time": moments})
+    dropped = {a: run.axes[a][p].item() for a, p in places.items() if not p.ndim and a != "time"}
+    settings = _settings_at(run, places)
+    pace = _pace(run, dropped, settings)
+    if pace is not None:
+        if "steps" not in table.coords:
+            steps = np.round(table["time"].to_numpy()).astype(int)
+            table = table.assign_coords(steps=("time", steps))
+        table = table.assign_coords(time=pace[0] * table["time"])
+        settings["clock"] = pace[1]
+    if dropped:
+        settings["at"] = settings.get("at", {}) | dropped
+    if moments[-1] != len(run.time) - 1:
+        table = _final_at_last_moment(table)
+    return from_table(table, settings, run.net, run.source)
+
+
+def _places(run: Trajectory, axis: str, wanted: Any, how: str) -> np.ndarray:
+    """Indices along an axis; a single one, without axes, drops the axis."""
+    along = {**run.axes, "time": run.time}
+    if axis not in along:
+        raise NeuralRaceError(
+            f"the trajectory has no axis {axis!r}",
+            got=repr(axis),
+            wanted=f"one of {listed(along)}",
+            fix="an ensemble names its axes in run.axes",
+        )
+    coordinates, rows = along[axis], np.arange(len(along[axis]))
+    try:
+        if how == "index":
+            index = wanted if isinstance(wanted, slice) else np.asarray(wanted)
+            index = index if isinstance(index, slice) or index.size else index.astype(int)
+            places = np.asarray(rows[index])
+        elif isinstance(wanted, slice) and wanted.step is None:
+            low = True if wanted.start is None else coordinates >= wanted.start
+            high = True if wanted.stop is None else coordinates <= wanted.stop
+            places = rows[np.logical_and(low, high) & np.ones(len(rows), bool)]
+        else:
+            values = np.asarray(wanted)
+            each = [_place(v, coordinates, how == "nearest") for v in values.ravel().tolist()]
+            places = np.array(each, int).reshape(values.shape)
+        if places.ndim > 1:
+            raise IndexError("a list of lists")
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        shown = [f"{c:.6g}" if coordinates.dtype.kind == "f" else str(c) for c in coordinates]
+        shown = shown if len(shown) <= SHOWN else [*shown[: SHOWN - 1], "…", shown[-1]]
+        raise NeuralRaceError(
+            f"axis {axis!r} has no such place",
+            got=f"{wanted!r:.80}: {error}",
+            wanted=f"an integer, a slice or a list of integers from 0 to {len(rows) - 1}"
+            if how == "index"
+            else f"one of {', '.join(shown)}, a list of them, or slice(first, last) with both",
+            fix="sel picks by coordinate, isel by index; method='nearest' takes the nearest",
+        ) from error
+    return places
+
+
+def _place(value: Any, coordinates: np.ndarray, nearest: bool) -> int:
+    """The index of a coordinate."""
+    if coordinates.dtype.kind in "iufb" and not isinstance(value, str):
+        gap = np.abs(coordinates.astype(float) - float(value))
+        close = gap <= (gap.min() if nearest else ROUNDING * abs(float(value)))
+    else:
+        close = coordinates == value
+    if not np.any(close):
+        raise KeyError(value)
+    return int(np.argmax(close))
+
+
+def _final_at_last_moment(table: Any) -> Any:
+    """The weights at the end of a part that ends early, where they were recorded; else none."""
+    final = [name for name in table.data_vars if name.startswith(FINAL)]
+    recorded = {name: "weights." + name.removeprefix(FINAL) for name in final}
+    part = table.drop_vars(final)
+    if all(name in part for name in recorded.values()):
+        part = part.assign(
+            {name: part[each].isel(time=-1, drop=True) for name, each in recorded.items()}
+        )
+    return part
+
+
+def _settings_at(run: Trajectory, places: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Settings that differ along an axis, at the places that are kept."""
+    settings = dict(run.settings)
+    for axis, place in places.items():
+        for name, value in settings.items():
+            along = value[axis] if isinstance(value, dict) and set(value) == {axis} else None
+            if along is None and name == axis:
+                along = value
+            if axis == "time" or not isinstance(along, list) or len(along) != len(run.axes[axis]):
+                continue
+            if not place.ndim:
+                settings[name] = along[int(place)]
+            else:
+                kept = [along[i] for i in place]
+                settings[name] = kept if name == axis else {axis: kept}
+    return settings
+
+
+def _pace(
+    run: Trajectory, dropped: Mapping[str, Any], picked: Mapping[str, Any]
+) -> tuple[float, str] | None:
+    """Time per step of a member of an ensemble over learning rates, and its clock.
+
+    An ensemble over rates counts steps, since its members have no time in common; one member does
+    have a time: rate · step, or rate · step / (1 − μ) with momentum μ. None where the time stays.
+    """
+    plain = run.settings.get("optimizer", "descent") in ("descent", "momentum")
+    momentum = run.settings.get("momentum") or 0.0
+    if run.clock != "steps" or "learning_rate" not in dropped or not plain:
+        return None
+    rate = picked.get("learning_rate", dropped["learning_rate"])
+    if not isinstance(rate, int | float) or not isinstance(momentum, int | float):
+        return None
+    return float(rate) / (1 - momentum), "approximate flow" if momentum else "flow"
+
+
+# ---- together ------------------------------------------------------------------------------------
 
 
 def join(*runs: Trajectory) -> Trajectory:
@@ -90,7 +284,7 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Tr
     whole = whole if common is None else whole.assign(sample_weight=common)
     lengths = [table.sizes.get(name, 1) for table in tables]
     same_net = all(part.net == parts[0].net for part in parts)
-    settings = _settings(parts, name, lengths) | {"clock": clock}
+    settings = _settings_along(parts, name, lengths) | {"clock": clock}
     return from_table(whole, settings, parts[0].net if same_net else None)
 
 
@@ -231,7 +425,9 @@ def _agreed(runs: Sequence[Trajectory]) -> dict[str, Any]:
     }
 
 
-def _settings(parts: Sequence[Trajectory], axis: str, lengths: Sequence[int]) -> dict[str, Any]:
+def _settings_along(
+    parts: Sequence[Trajectory], axis: str, lengths: Sequence[int]
+) -> dict[str, Any]:
     """What all settings have in common, and along the axis what differs."""
     settings = [part.settings for part in parts]
     merged: dict[str, Any] = {}

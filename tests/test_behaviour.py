@@ -253,19 +253,19 @@ def test_rank_correlation_is_that_of_scipy_and_its_interval_covers():
 
 
 def test_edges_need_a_loss():
-    with says("edge 'sa' has no loss", got="'ha', 'ob', 'sh'", wanted="'sa'", fix="'sa': 'total'"):
+    with refuses("losses"):
         Agent(ARCH, LOSSES, {e: n for e, n in TRAINED.items() if e != "sa"})
-    with says("'totl', which is no loss", got="'totl'", wanted="'total'", fix="did you mean"):
+    with refuses("trained_by"):
         Agent(ARCH, LOSSES, TRAINED | {"sa": "totl"})
-    with says("'sx', which is no edge", got="'sx'", wanted="'sa'", fix="did you mean"):
+    with refuses("trained_by"):
         Agent(ARCH, LOSSES, TRAINED | {"sx": "total"})
-    with says("edge 'ob' cannot learn from loss 'a'", got="no path", wanted="leads to"):
+    with refuses("trained_by"):
         Agent(ARCH, LOSSES, TRAINED | {"ob": "a"})
 
 
 def test_losses_need_a_reward():
     for nodes in ([], ["h"], ["a", "a"]):
-        with says("loss 'total' has no reward", got="nodes", wanted="output nodes 'a', 'b'"):
+        with refuses("losses"):
             Agent(ARCH, LOSSES | {"total": nodes}, TRAINED)
     agent = Agent(ARCH, LOSSES, TRAINED)
     with says("no choice is ever rewarded", got="0 for every", wanted="at least one"):
@@ -274,7 +274,7 @@ def test_losses_need_a_reward():
         nr.flow(agent, agent.init(0), task(2.0), times=[1.0])
     other = task()
     mixed = nr.Dataset(other.x, {"a": other.y["a"], "b": 1 - other.y["b"]})
-    with says("the rewards of 'a' and 'b' differ", got="shape", wanted="one reward"):
+    with refuses("b"):
         train_by_trials(agent, mixed, key=0, learning_rate=0.1, trials=1)
 
 
@@ -298,7 +298,7 @@ def test_policies_must_be_distributions(policy, what, got):
 def test_stimuli_must_occur():
     agent = Agent(ARCH, LOSSES, TRAINED)
     never = nr.Dataset(task().x, task().y, sample_weight=[0.5, 0.0, 0.5])
-    with says("stimulus 2 never occurs", got="1 of 3", wanted="positive", fix="take"):
+    with refuses("data"):
         nr.flow(agent, agent.init(0), never, times=[1.0])
     for left in (0.0, 1.0):
         with refuses("left"):
@@ -309,7 +309,7 @@ def test_stimuli_must_occur():
     "contrasts", [0.0, (0.5, 1.5), (-0.5, 1.0), (0.5, 0.5), (0.0, 0.0, 1.0), (), np.nan]
 )
 def test_contrasts_out_of_range(contrasts):
-    with says("contrasts are out of range", got="", wanted="from 0 to 1, one of them above 0"):
+    with refuses("contrasts"):
         decision_task(contrasts)
 
 
@@ -321,17 +321,17 @@ def test_rates_that_diverge():
     assert "3 of 3 animals" in caught.value.what
     assert "below 50" in caught.value.fix
     assert np.isfinite(caught.value.trajectory.loss[:, 0]).all()
-    with says("the rate of 'see_left' must be", got="-1", wanted="at least 0"):
+    with refuses("see_left"):
         deep_agent(rates={"see_left": -1})
-    with says("there is a decay for 'see'", got="'see'", wanted="'see_left'", fix="did you mean"):
+    with refuses("decay"):
         deep_agent(decay={"see": 0.1})
 
 
 def test_an_agent_has_losses_of_its_own():
     agent, data = Agent(ARCH, LOSSES, TRAINED), task()
-    with says("losses of its own", got="cross_entropy", wanted="reward", fix="leave loss out"):
+    with refuses("loss"):
         agent.loss(agent.init(0), data, "cross_entropy")
-    with says("losses of its own", got="function", wanted="reward"):
+    with refuses("loss"):
         nr.train(
             agent, agent.init(0), data, learning_rate=0.1, steps=1,
             loss=lambda outputs, targets: jnp.sum(outputs["a"], axis=1),
@@ -347,21 +347,21 @@ def test_a_layer_with_rate_zero_stays():
 
 
 def test_other_bad_input():
-    with says("one neuron per choice", got="'q': 1", wanted="at least 2"):
+    with refuses("sizes"):
         Agent(nr.Architecture({"x": 1, "q": 1}, {"e": ("x", "q")}), {"t": ["q"]}, {"e": "t"})
     with refuses("signals"):
         deep_agent(signals="two")
     with refuses("agent"):
         train_by_trials(nr.GDLN(ARCH), task(), key=0, learning_rate=0.1, trials=1)
-    with says("needs two contrasts", got="1 on the left", wanted="at least two"):
+    with refuses("contrasts"):
         sensitivity(np.full((2, 2), 0.5), decision_task((1.0,)))
-    with says("no label 'side'", got="-", wanted="'side'"):
+    with refuses("side"):
         strategies(np.full((3, 2), 0.5), task())
-    with says("do not fit the stimuli", got="(3, 2)", wanted="8, 2"):
+    with refuses("choices"):
         correct(np.full((3, 2), 0.5), decision_task())
-    with says("one number per animal", got="(2,)", wanted="at least 3"):
+    with refuses("early"):
         rank_correlation([1, 2], [1, 2])
-    with says("must be finite", got="NaN", wanted="finite"):
+    with refuses("early"):
         rank_correlation([1, 2, np.nan], [1, 2, 3])
 
 
@@ -380,7 +380,7 @@ def test_rewards_must_have_one_column_per_choice():
 
 @pytest.mark.parametrize("bad", [7.0, np.nan, -0.5])
 def test_choices_must_be_probabilities(bad):
-    with says("not probabilities", got="entries from", wanted="sum 1", fix="choices"):
+    with refuses("choices"):
         strategies(np.full((8, 2), bad), decision_task())
 
 

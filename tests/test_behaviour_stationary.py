@@ -294,7 +294,7 @@ def test_several_cortical_neurons_have_the_same_values():
 
 def test_errors_of_the_search():
     task = decision_task(CONTRASTS)
-    with says("policy that is smooth", got="EpsilonGreedy", wanted="continuously", fix="Softmax"):
+    with refuses("policy"):
         stationary_points(deep_agent(policy=EpsilonGreedy()), task)
     with refuses("starts"):
         stationary_points(deep_agent(), task, starts=0)
@@ -318,7 +318,7 @@ def test_errors_of_distances(shape):
 
 def test_errors_of_rests():
     found = points(decay=0.01)
-    with says("no outputs of 'q_const'", got="'q_stim'", wanted="'q_const'"):
+    with refuses("outputs"):
         found.distances({"q_stim": np.zeros((4, 2))})
-    with says("no outputs of several members", got="values -", wanted="one axis"):
+    with refuses("run"):
         found.rests(nr.Trajectory([0, 1], [1, 0.5]), speed=1.0, least=1.0)

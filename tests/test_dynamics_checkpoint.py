@@ -11,7 +11,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.dynamics import checkpoint
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 NET = nr.ReLUNetwork((2, 8, 1))
 DATA = nr.tasks.xor()
@@ -238,5 +238,5 @@ def test_checkpoint_every_needs_a_folder():
 
 
 def test_checkpoint_every_counts_steps(tmp_path):
-    with says("checkpoint_every", got="0", wanted="an integer of at least 1", fix="leave it out"):
+    with refuses("checkpoint_every"):
         run(tmp_path, checkpoint_every=0)

@@ -188,7 +188,7 @@ def test_a_loss_of_ones_own():
     wanted = np.abs(np.asarray(NET(WEIGHTS, DATA)["y"]) - DATA.y["y"]).sum(axis=1).mean()
     assert float(run.loss[0]) == pytest.approx(wanted, rel=1e-12)
     assert run.settings["loss"] == "function absolute"
-    with says("must give one number per sample", got="shape ()", wanted="shape (2,)"):
+    with refuses("loss"):
         train(loss=lambda o, t: jnp.mean((o["y"] - t["y"]) ** 2))
 
 
@@ -341,21 +341,21 @@ def test_batches_are_drawn_by_the_key():
     first, same, other = train(batch_size=3), train(batch_size=3, key=0), train(batch_size=3, key=1)
     np.testing.assert_array_equal(first.loss, same.loss)
     assert (first.loss != other.loss).any()
-    with says("random key", got="'a'", wanted="key of jax.random"):
+    with refuses("key"):
         train(batch_size=3, key="a")
 
 
 def test_cross_entropy_needs_classes():
     wrong = nr.Dataset({"x": X}, {"y": X})
-    with says("the targets of 'y' are not classes", got="rows", wanted="one-hot rows"):
+    with refuses("loss"):
         train(wrong, loss="cross_entropy")
     high = nr.Dataset({"x": X}, {"y": 2.0 * CLASSES[:, None]})
-    with says("the targets of 'y' are not classes", got="0 to 2", wanted="class indices"):
+    with refuses("loss"):
         train(high, loss="cross_entropy")
 
 
 def test_optimizers_are_those_of_optax():
-    with says("the optimizer is not one of optax", got="'adam'", wanted="init and update"):
+    with refuses("optimizer"):
         train(optimizer="adam")
     for options, got in (
         ({"learning_rate": 0.1, "optimizer": optax.adam(0.1)}, "both"),
@@ -363,26 +363,26 @@ def test_optimizers_are_those_of_optax():
     ):
         with says("either a learning rate or an optimizer", got=got, wanted="one of"):
             train(**options)
-    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+    with refuses("optimizer"):
         train(learning_rate=optax.adam(0.1))
-    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+    with refuses("optimizer"):
         nr.train_ensemble(
             NET, DATA, key=0, seeds=2, scale=0.1, learning_rate=optax.adam(0.1), steps=1
         )
 
 
 def test_unknown_losses():
-    with says("unknown loss 'hinge'", got="'hinge'", wanted="'cross_entropy', 'squared'"):
+    with refuses("loss"):
         train(loss="hinge")
 
 
 def test_evaluation_sets_must_fit():
     other = nr.Dataset({"z": X}, DATA.y)
-    with says("the evaluation set 'test' does not fit", got="'z'", wanted="'x'"):
+    with refuses("test"):
         train(evaluate={"test": other})
-    with says("an evaluation set cannot be called 'loss'", got="'loss'", wanted="other than"):
+    with refuses("loss"):
         train(evaluate={"loss": DATA})
-    with says("evaluate is of the wrong kind", got="Dataset", wanted="Mapping"):
+    with refuses("evaluate"):
         train(evaluate=DATA)
 
 
@@ -395,7 +395,7 @@ def test_what_cannot_be_compressed_says_why():
     ):
         with says("cannot be compressed exactly", got=reason, wanted="full batches"):
             train(net=net, weights=weights, compress=True, **options)
-    with says("cannot be compressed exactly", got="ReLUNetwork", wanted="gated linear"):
+    with refuses("run"):
         train(compress=True)
 
 

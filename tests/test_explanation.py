@@ -9,7 +9,7 @@ import neuralrace as nr
 from neuralrace.explanation import Explanation, Row
 from neuralrace.explanation.question import Question
 from neuralrace.trajectory import Trajectory
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 DATA = nr.tasks.extended_xor(0.4)
 SETTING = {"learning_rate": 0.1, "steps": 300}
@@ -104,7 +104,7 @@ def test_the_advice():
     assert "Nothing small" in table(staged, row("mine", "gating", 0.05, 8)).advice
     worse = table(gating, replace(narrow, outputs=0.5))
     assert not any("as good as" in s.text for s in worse.sentences())
-    with says("unknown row", got="'other'", wanted="'mine'", fix="print"):
+    with refuses("other"):
         far["other"]
 
 
@@ -144,21 +144,21 @@ def test_a_gating_of_another_half_time_is_not_advised_from_a_large_start():
 
 
 def test_bad_input(run):
-    with says("needs to know the network", got="'scale'", wanted="width=", fix="scale="):
+    with refuses("width"):
         nr.explain(DATA, width=10)
-    with says("needs its data", got="no data", wanted="data=", fix="data=data"):
+    with refuses("data"):
         nr.explain(run)
-    with says("knows its own settings", got="'width'", wanted="data=", fix="data=data"):
+    with refuses("data"):
         nr.explain(run, data=DATA, width=3)
-    with says("unknown row", got="'tpyes'", wanted="'types'", fix="all of them"):
+    with refuses("rows"):
         nr.explain(run, data=DATA, rows=["tpyes"])
-    with says("name of another row", got="'types'", wanted="other than", fix="rename"):
+    with refuses("gatings"):
         nr.explain(run, {"types": nr.tasks.xor_pathways(DATA)}, data=DATA)
     other = nr.tasks.xor_pathways(nr.tasks.extended_xor(1.0))
-    with says("do not learn the same task", got="inputs", wanted="equal", fix="one dataset"):
+    with refuses("data"):
         nr.explain(run, {"mine": other}, data=DATA, train=False)
     bare = nr.Trajectory(run.time, run.loss, net=run.net, settings=run.settings)
-    with says("did not record its weights", got="-", wanted="'weights'", fix="record="):
+    with refuses("train"):
         nr.explain(bare, data=DATA)
 
 
@@ -190,7 +190,7 @@ def test_a_run_from_zero_has_no_scale(run):
     net = nr.ReLUNetwork((3, 4, 1))
     still = nr.train(net, {e: np.zeros_like(w) for e, w in net.init(0).items()}, DATA,
                      record={"weights": True}, **SETTING)  # fmt: skip
-    with says("the weights of the run are all zero", got="0", wanted="random", fix="init"):
+    with refuses("scale"):
         nr.explain(still, data=DATA, seeds=2, rows=["narrow"])
 
 

@@ -221,6 +221,13 @@ def test_what_the_study_of_the_command_line_names_is_allowed_and_its_code_only_i
     assert error("data", Trust(tmp_path / "t", code, tmp_path, True), state=other)["key"]
 
 
+@pytest.mark.parametrize("kind", ["data", "predict", "kept", "train", "phases", "study"])
+@pytest.mark.parametrize("state", [None, [], "x", 3])
+def test_what_is_no_state_is_refused(kind, state, trust):
+    told = error(kind, trust, state=state, over=[{"key": "a", "start": 0, "stop": 1}])
+    assert "could not be" not in told["what"] and told["wanted"] and told["fix"]
+
+
 LARGE = {
     "samples": ({"task": {"builtin": "parity", "parameters": {"bits": 30}}}, "bits"),
     "no parameter": ({"task": {"builtin": "routing", "parameters": {"base": [[1]]}}}, "base"),

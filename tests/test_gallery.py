@@ -18,7 +18,7 @@ from docs import drawn, gallery, store
 from neuralrace.report import Curve, Curves, Text
 from papers.claims import ledger, table_file
 from papers.record import pack
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 ROOT = Path(__file__).parent.parent
 FACTS = store.stored()
@@ -126,7 +126,7 @@ def test_a_quick_figure_is_stored_as_one_and_does_not_replace_a_full_one(tmp_pat
 
 
 def test_an_unknown_example_is_told_with_those_that_there_are(tmp_path):
-    with says("no example", got="own_gatings", wanted="own_gating, own", fix="'own_gating'?"):
+    with refuses("own_gatings"):
         store.run_examples(["own_gatings"], tmp_path)
 
 

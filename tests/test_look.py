@@ -12,7 +12,7 @@ import neuralrace as nr
 from neuralrace import report
 from neuralrace.plot import draw_curves, look, picture_bytes, style
 from neuralrace.plot.look import SIZES
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 
 def inches(svg):
@@ -103,16 +103,16 @@ def test_a_report_without_a_look_has_no_files_of_pictures(tmp_path):
 
 
 def test_what_is_no_look_is_an_error():
-    with says("no parameter", got="font.famly", wanted="matplotlib", fix="'font.family'?"):
+    with refuses("font.famly"):
         look(rc={"font.famly": "serif"}).__enter__()
-    with says("no parameter", got="'backend'", wanted="font.family"):
+    with refuses("backend"):
         look(rc={"backend": "svg"}).__enter__()
-    with says("does not accept", got="'wide'", wanted="float", fix="0.8"):
+    with refuses("axes.linewidth"):
         look(rc={"axes.linewidth": "wide"}).__enter__()
     for wrong in [(0, 1), (1,), (640, 480), (float("nan"), 1)]:
-        with says("no size", got="", wanted="inches", fix="(3.4, 2.4)"):
+        with refuses("figsize"):
             look(figsize=wrong).__enter__()
-    with says("format", got="'jpg'", wanted="svg, pdf, png", fix="formats="):
+    with refuses("formats"):
         look(formats=["jpg"]).__enter__()
 
 

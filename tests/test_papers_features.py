@@ -15,6 +15,7 @@ from papers.nrr.bounded import Batch
 from papers.nrr.features import LAYERS, convolved, layer_shapes, read_features, residual_features
 from papers.nrr.image_routing import image_routing
 from papers.nrr.routing import _of_images
+from tests.test_errors import refuses
 from tests.test_errors import says as said
 
 
@@ -94,22 +95,22 @@ def test_many_images_are_those_one_by_one(tmp_path, monkeypatch):
 
 
 def test_weights_of_another_network_are_told(tmp_path):
-    with says("cannot be read", got="no such file", wanted="weights of a residual network"):
+    with refuses("path"):
         residual_features(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("PK no zip")
-    with says("text.npz cannot be read", wanted="weights", fix="write the file again"):
+    with refuses("path"):
         residual_features(tmp_path / "text.npz")
-    with says("does not hold what is needed", got="bias4 missing", fix="train_features.py"):
+    with refuses("w"):
         residual_features(weights(tmp_path / "w.npz", bias4=None))
     wide = np.zeros((3, 3, 16, 17))
-    with says("another network", got="kernel2 of shape (3, 3, 16, 17)", wanted="(3, 3, 16, 16)"):
+    with refuses("w"):
         residual_features(weights(tmp_path / "w.npz", kernel2=wide))
     network = residual_features(weights(tmp_path / "w.npz"))
     with says("for other images", got="(5, 64)", wanted="(N, 3072)", fix="cifar10"):
         network(np.zeros((5, 64), np.float32))
-    with says("images is no array", got="[2.0, 3.0]", wanted="(N, 3072)", fix="cifar10"):
+    with refuses("images"):
         network._in_parts(network._answers, [1.0, [2.0, 3.0]])
-    with says("for other images", got="(2, 64)"):
+    with refuses("features"):
         image_routing(tasks.images("digits"), 4, 2, features=network)
 
 
@@ -214,11 +215,11 @@ def test_cross_entropy_on_features_is_what_the_samples_say():
 
 def test_features_must_be_rows_of_finite_numbers():
     base = tasks.images("digits")
-    with says("features must be one row", got="shape (2,) for 2 images", fix="residual_features"):
+    with refuses("features"):
         image_routing(base, 4, 2, features=lambda x: x[:, 0])
-    with says("features must be one row", got="shape (2, 64)"):
+    with refuses("features"):
         image_routing(base, 4, 2, features=lambda x: x + np.nan)
-    with says("features must be a function", got="'resnet'"):
+    with refuses("features"):
         image_routing(base, 4, 2, features="resnet")
 
 

@@ -18,7 +18,7 @@ from papers.nrr.transition import (
     transfer_from_equal_starts,
     transferred,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 SMALL = {
     "M": 4, "hidden": 8, "time": 20.0, "seeds": 2, "images": "digits", "stored": False,
@@ -130,7 +130,7 @@ def test_missing_images_are_told_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.delenv("NEURALRACE_DATA", raising=False)
     figure, file = find("nrr/fig7"), tmp_path / "cells.jsonl"
     changes = SMALL | {"images": "mnist", "data": str(tmp_path), "cells": str(file)}
-    with says("the files of mnist were not found", got="missing", wanted="", fix="people usually"):
+    with refuses("file"):
         figure.run(figure.resolve(quick=True, changes=changes))
     assert not list(tmp_path.iterdir())
 
@@ -166,14 +166,12 @@ def test_cells_with_fewer_seeds_are_told():
 def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):
     monkeypatch.setattr("papers.cells.product_speed", lambda: 1e10)
     cells = [Cell("cross", 3, 100)] * 5
-    with says(
-        "too much for a processor", got="5 cells to compute, about", wanted="a GPU", fix="--quick"
-    ):
+    with refuses("cells"):
         raise too_slow(cells)
     assert "days" in too_slow(cells).got
     assert too_slow([Cell("race", 3, 4, time=10.0, seeds=1)]) is None
     settings = find("nrr/fig7").resolve()
-    with says("too much for a processor", got="1 cells", wanted="GPU", fix="slow=true"):
+    with refuses("cells"):
         measure(cells[:1], settings)
     table = measure([Cell("cross", 2, 40), *cells], settings)  # what is stored is drawn
     assert table.sizes["cell"] == 1 and table.attrs["missing"] == 1

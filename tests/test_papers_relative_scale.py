@@ -13,7 +13,7 @@ from papers.claims import Tables, Verdict
 from papers.claims.talk import practice
 from papers.talk import convolution, early_layers, filters, grokking
 from papers.talk.relative_scale import Cells, early_and_late, ratio_label
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 NET = convolution.Convolutional.of(
     (2, 9, 7), 3, channels=(4, 5), kernels=(3, 2), strides=(2, 1)
@@ -59,7 +59,7 @@ def test_many_samples_are_taken_in_parts(monkeypatch):
 
 
 def test_kernels_have_their_own_shapes_in_the_base():
-    with says("edge 'K1' have the wrong shape", got="(4, 18)", wanted="(4, 2, 3, 3)"):
+    with refuses("K1"):
         NET({**NET.init(0), "K1": np.ones((4, 18))}, DATA)
     kernel = NET.init(0, 2.0, "orthogonal")["K1"].reshape(4, 18)
     np.testing.assert_allclose(kernel @ kernel.T, 4 * np.eye(4), atol=1e-12)

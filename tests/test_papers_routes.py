@@ -11,7 +11,7 @@ from neuralrace import analysis, tasks
 from papers.nrr.domains import domain_similarity, domains_that_met
 from papers.nrr.route_errors import route_errors
 from tests.test_analysis import SEEDS, routed  # noqa: F401
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 
 def test_domain_similarity_is_the_mean_over_pairs():
@@ -94,18 +94,18 @@ def test_domains_that_met_have_a_common_output():
 
 def test_messages_of_domains():
     h = np.eye(4)
-    with says("domain does not fit", got="(3,)", wanted="(4,)"):
+    with refuses("domain"):
         domain_similarity(h, [1, 1, 2], [1, 2, 1, 2])
-    with says("every item", got="none of item 7 in domain 5", wanted="each item in each"):
+    with refuses("domain"):
         domain_similarity(h, [5, 5, 2, 2], [1, 1, 1, 7])
-    with says("one domain only", got="1 domains and 4 items", wanted="two domains"):
+    with refuses("domain"):
         domain_similarity(h, [1, 1, 1, 1], [1, 2, 3, 4])
     where = {"domain": [1, 1, 2, 2], "item": [1, 2, 1, 2]}
-    with says("pairs does not fit", got="(3, 3)", wanted="(2, 2)", fix="domains_that_met"):
+    with refuses("pairs"):
         domain_similarity(h, **where, pairs=np.ones((3, 3), bool))
-    with says("no two different domains", got="no such", wanted="at least one", fix="2K > M"):
+    with refuses("pairs"):
         domain_similarity(h, **where, pairs=np.eye(2, dtype=bool))
-    with says("no label 'input'", got="-", wanted="'output'", fix="tasks.routing"):
+    with refuses("labels"):
         domains_that_met(nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
 
 
@@ -141,9 +141,9 @@ def test_route_errors_without_untrained_routes(routed):  # noqa: F811
 
 def test_messages_of_routes(routed):  # noqa: F811
     net, runs, trained, untrained = routed
-    with says("gated differently", got="'x1', ", wanted="same gates", fix="routing_pathways"):
+    with refuses("trained"):
         route_errors(net, runs.final, trained, untrained.gated({}))
-    with says("trained is of the wrong kind", got="tuple", wanted="Dataset"):
+    with refuses("trained"):
         route_errors(net, runs.final, (net.arch, trained), untrained)
-    with says("untrained is of the wrong kind", got="tuple", wanted="Dataset"):
+    with refuses("untrained"):
         route_errors(net, runs.final, trained, (net.arch, untrained))

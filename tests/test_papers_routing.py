@@ -19,7 +19,7 @@ from papers.nrr.routing import (
     routing_system,
     train_routing,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 M, K, H = 4, 2, 6
 
@@ -307,15 +307,15 @@ def test_the_authors_protocol_and_ours_end_alike():
 
 def test_bad_calls_are_told():
     moments = small_task().moments()
-    with says("task is of the wrong kind", got="ndarray", wanted="Moments"):
+    with refuses("task"):
         train_routing(np.zeros(3), time=1.0)
-    with says("batch_size is larger", got="batch_size=512", wanted="1 to 200"):
+    with refuses("batch_size"):
         train_routing(small_task(), time=1.0)
-    with says("these are not routes", got="shape (3, 3)", wanted="(4, 4)"):
+    with refuses("routes"):
         train_routing(moments, routes=[np.ones((3, 3), bool)], time=1.0)
-    with says("does not fit the routes", got="1 coordinates for 2", wanted="one coordinate"):
+    with refuses("routes"):
         train_routing(moments, routes=[moments.routes] * 2, axis=("K", [1]), time=1.0)
-    with says("time must be a positive number", got="0", wanted="above 0"):
+    with refuses("time"):
         train_routing(moments, time=0)
 
 

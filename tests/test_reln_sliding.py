@@ -8,7 +8,7 @@ import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import SLIDING, _boundaries, filippov, filippov_between
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 RATE = 0.05
 
@@ -185,23 +185,23 @@ def test_a_run_without_weights_cannot_be_staged():
     data = nr.tasks.extended_xor(0.4)
     net = nr.ReLUNetwork((3, 8, 1))
     run = nr.train(net, net.init(0, scale=0.1), data, learning_rate=0.1, steps=5)
-    with says("did not record its weights", got="records", wanted="weights"):
+    with refuses("run"):
         nr.reln.staged(run, data)
-    with says("did not record its weights", got="records", wanted="weights"):
+    with refuses("run"):
         nr.reln.sliding_over(run, data)
 
 
 def test_a_run_that_has_not_begun_to_learn_cannot_be_staged():
-    with says("not begun to fall", got="at first", wanted="0.0001"):
+    with refuses("run"):
         nr.reln.staged(trained(nr.tasks.extended_xor(0.4), 20), nr.tasks.extended_xor(0.4))
 
 
 def test_unknown_gates_and_numbers_of_stages():
     data = nr.tasks.extended_xor(0.4)
     run = trained(data, 60, width=8)
-    with says("unknown kind of gates", got="averaged", wanted="sliding"):
+    with refuses("gates"):
         nr.reln.staged(run, data, gates="averaged")
-    with says("the number of stages", got="0", wanted=""):
+    with refuses("stages"):
         nr.reln.staged(run, data, stages=0)
 
 
@@ -236,7 +236,7 @@ def test_copied_gates_take_those_that_are_given(sliding_run):
     np.testing.assert_allclose(same.loss, nr.reln.copied_gates(run, data).loss, atol=1e-12)
     fractions = nr.reln.copied_gates(run, data, gates=nr.reln.sliding_over(run, data))
     assert nr.compare(run, fractions).mean < nr.compare(run, same).mean
-    with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)", fix="sliding_over"):
+    with refuses("gates"):
         nr.reln.copied_gates(run, data, gates={"h": on[1:]})
-    with says("every hidden node", got="'g'", wanted="'h'", fix="sliding_over"):
+    with refuses("gates"):
         nr.reln.horizons(run, data, gates={"g": on})

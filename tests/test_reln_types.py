@@ -22,7 +22,7 @@ from neuralrace.reln.explained.types.timeline import (
     together,
     without_chatter,
 )
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2
 
@@ -504,7 +504,7 @@ def test_wrong_arguments(changed, told):
 def test_one_rule_says_which_scale_is_too_large():
     """`types` refuses where `aligned` and contests say that neurons do not align in time."""
     data = nr.tasks.extended_xor(0.4)
-    with says("too large for neurons to align", got="scale = 0.05", wanted="2"):
+    with refuses("neurons"):
         nr.reln.types(data, **(OPTIONS | {"scale": 0.05}))
     with pytest.warns(UserWarning, match="squared weights grow by a factor of only"):
         nr.reln.aligned(data, width=64, scale=0.05)
@@ -527,5 +527,5 @@ def test_weights_that_align_after_the_loss_has_begun_to_fall():
 
 
 def test_a_task_on_which_no_neuron_learns():
-    with says("does not begin to fall", got="", wanted="", fix="aligned_patterns"):
+    with refuses("data"):
         nr.reln.types(nr.tasks.parity(3), **(OPTIONS | {"steps": 300}))

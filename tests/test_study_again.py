@@ -13,7 +13,7 @@ from neuralrace import report
 from neuralrace.plot import style
 from neuralrace.study import write_again
 from tests.sweep_cells import odd_ones_fail
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from tests.test_look import inches
 from tests.test_study import run, xor
 
@@ -115,11 +115,11 @@ def test_a_report_gets_another_look(written, tmp_path):
 
 
 def test_a_folder_that_is_no_report_is_an_error(written, tmp_path):
-    with says("not the folder of a report", got="page.json", wanted="neuralrace run", fix="out/"):
+    with refuses("out"):
         run("report", tmp_path)
     run("report", written, "--out", tmp_path / "b")
     (tmp_path / "b/study.py").unlink()
-    with says("lost its file 'study.py'", got="no such", wanted="whole folder", fix="run"):
+    with refuses("file"):
         run("report", tmp_path / "b", "--out", tmp_path / "c")
 
 
@@ -169,7 +169,5 @@ def test_a_sweep_is_reported_before_it_is_complete(swept, tmp_path, monkeypatch)
 def test_a_sweep_of_something_else_is_refused(tmp_path):
     pytest.importorskip("zarr")
     nr.sweep(odd_ones_fail, {"x": [2, 4]}, store=tmp_path / "s.zarr")
-    with says(
-        "not that of a study", got="odd_ones_fail", wanted="neuralrace run", fix="open_sweep"
-    ):
+    with refuses("s.zarr"):
         write_again(tmp_path / "s.zarr")

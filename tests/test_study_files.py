@@ -11,7 +11,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.study.build import pathway_names
 from neuralrace.study.document import to_toml
-from tests.test_errors import says
+from tests.test_errors import refuses, says
 from tests.test_study import xor
 
 TABLE = "a,b,kind,c\n1.0,0.5,p+,1\n0.5,1.0,p-,0\n-1.0,0.2,p+,1\n-0.5,-1.0,p-,0\n"
@@ -33,12 +33,12 @@ def study_in(folder, file="train.csv", text=TABLE, **sections):
 
 def test_a_report_never_overwrites_the_files_of_the_study(tmp_path):
     study = study_in(tmp_path, file="reduce.csv")  # the name of a table of the report
-    with says("would overwrite", got="reduce.csv", wanted="another folder", fix="--out"):
+    with refuses("folder"):
         study.run().report(tmp_path)
     assert (tmp_path / "reduce.csv").read_text() == TABLE
     study_in(tmp_path, file="mine.csv").save(tmp_path / "study.toml")
     own = nr.Study.load(tmp_path / "study.toml")
-    with says("would overwrite", got="study.toml", wanted="another folder", fix="--out"):
+    with refuses("study"):
         own.run().report(tmp_path)
 
 

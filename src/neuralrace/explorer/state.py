@@ -1,8 +1,8 @@
 """From the state of a page to a study, and back.
 
-A state is a study's own sections and a few more: gates may also be lists of 0 and 1, `table` holds
-the text of a dropped table, and `view` is the page's own. Nothing in a state can name code to run
-or a file to read, unless the study that was given on the command line names it too.
+A state is a study's own sections and two more: `table` holds the text of a dropped table, and
+`view` is the page's own. Nothing in a state can name code to run or a file to read, unless the
+study that was given on the command line names it too.
 """
 
 from __future__ import annotations
@@ -60,11 +60,23 @@ def problem_of(state: Any, questions: list[str], trust: Trust) -> Problem:
     return problem
 
 
-def without(state: Any, *sections: str) -> Any:
-    """The state without some sections, if it is one, and without what may name a gating."""
+def checked(state: Any) -> Mapping[str, Any]:
+    """The state, or an error where it is none."""
     if not isinstance(state, Mapping):
-        return state
-    return {k: v for k, v in state.items() if k not in ("predict", "phase_diagram", *sections)}
+        raise wrong(
+            "",
+            "there is no state",
+            f"{type(state).__name__} {state!r:.60}",
+            "an object with the sections of a study",
+            'for example {"task": {"builtin": "xor"}}',
+        )
+    return state
+
+
+def without(state: Any, *sections: str) -> dict[str, Any]:
+    """The state without some sections, and without what may name a gating."""
+    left_out = ("predict", "phase_diagram", *sections)
+    return {k: v for k, v in checked(state).items() if k not in left_out}
 
 
 def questions_of(state: Any) -> list[str]:
@@ -82,14 +94,7 @@ def questions_of(state: Any) -> list[str]:
 
 def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
     """The sections of a state as a study has them, and the folder of its files."""
-    if not isinstance(state, Mapping):
-        raise wrong(
-            "",
-            "there is no state",
-            f"{type(state).__name__} {state!r:.60}",
-            "an object with the sections of a study",
-            'for example {"task": {"builtin": "xor"}}',
-        )
+    state = checked(state)
     table, view = state.get("table"), state.get("view")
     if len(repr(view)) > limits.VIEW:
         raise bounds.too_much(

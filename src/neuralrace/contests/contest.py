@@ -435,7 +435,6 @@ def contest(
     For the whole curve, see types of neurons (nr.reln.types).
     Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
     At losses between 0.49 and 0.49 xor leads.
-    (1 more: sentences())
     >>> nr.contest(data).winner
     'aligned'
 

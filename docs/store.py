@@ -183,7 +183,7 @@ def _run_study(file: Path, folder: Path) -> dict[str, Any]:
         picture = draw_study(telling(parts))
         files = store_picture(picture, study_name(file), folder)
     plt.close(picture)
-    said = [s for answer in result.answers.values() for s in answer.short or answer.sentences[:1]]
+    said = [s.text for answer in result.answers.values() for s in answer.top]
     return _made(result.seconds) | files | {"answers": said}
 
 

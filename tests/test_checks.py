@@ -171,8 +171,8 @@ def test_a_checkpoint_in_place_of_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("module", "helper", "call"),
     [
-        ("reduction.blocks.finding", "shared_basis", lambda: nr.reduce(ARCH, DATA)),
-        ("reduction.blocks.finding", "class_factor", lambda: nr.reduce(ARCH, DATA)),
+        ("reduction.find_blocks", "shared_basis", lambda: nr.reduce(ARCH, DATA)),
+        ("reduction.find_blocks", "class_factor", lambda: nr.reduce(ARCH, DATA)),
         (
             "dynamics.train",
             "take_steps",
@@ -186,7 +186,7 @@ def test_a_checkpoint_in_place_of_a_folder(tmp_path):
         ),
         ("gdln", "_gated", lambda: NET(WEIGHTS, DATA)),
         ("linear.chain", "chain_edges", lambda: nr.linear.saddles(NET, DATA)),
-        ("analysis.similarity", "ratio", lambda: nr.analysis.similarity(np.eye(2), "cosine")),
+        ("analysis.representations", "ratio", lambda: nr.analysis.similarity(np.eye(2), "cosine")),
         ("reln.possible.patterns", "enumerated", lambda: nr.reln.patterns(np.eye(2))),
         ("tasks.structures", "_levels", lambda: nr.tasks.hierarchy()),
     ],

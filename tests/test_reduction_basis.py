@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.blocks import basis
+from neuralrace.reduction import basis
 from tests.test_errors import refuses, says
 from verification.cases import random_case
 from verification.reduction import found_sizes, planted

@@ -7,10 +7,24 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.mode_form import mode_form
-from neuralrace.reduction.equations.pathway import MonomialRace, recognised
-from neuralrace.reduction.equations.polynomial import PolynomialSystem, tabled
+from neuralrace.reduction.merging import MonomialRace, recognised
+from neuralrace.reduction.mode_form import mode_form
+from neuralrace.reduction.polynomial import PolynomialSystem
 from tests.test_errors import refuses, says
+
+
+def tabled(parts, velocity, errors) -> PolynomialSystem:
+    """One table of powers and coefficients for polynomials that are given term by term."""
+    rows = (*velocity, *errors)
+    monomials = sorted({m for terms in rows for m in terms})
+    column = {m: i for i, m in enumerate(monomials)}
+    table = np.zeros((len(rows), len(monomials)))
+    for k, terms in enumerate(rows):
+        for m, c in terms.items():
+            table[k, column[m]] = c
+    keep = np.abs(table).max(axis=0) > 0
+    powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
+    return PolynomialSystem(parts, powers, table[: len(parts), keep], table[len(parts) :, keep])
 
 
 def single_path(

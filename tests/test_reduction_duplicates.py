@@ -1,12 +1,13 @@
 """Blocks that are solved once for all that are alike: each has the solution that it has alone."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.duplicates import alike_networks
-from neuralrace.reduction.equations.flows import NetworkFlow
-from neuralrace.reduction.solving.solution import solve_blocks
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.solve import solve_blocks
 
 
 def network(sizes, edges, seed=0):
@@ -32,7 +33,7 @@ def by_scipy(block, weights, times):
 
 
 def together(block, starts, times):
-    blocks = [block.named(f"copy{i}") for i in range(len(starts))]
+    blocks = [replace(block, name=f"copy{i}") for i in range(len(starts))]
     return solve_blocks(blocks, nr.reduction.Start(tuple(starts), None, "all"), times, None, 0.0)
 
 
@@ -53,35 +54,6 @@ def test_weights_between_hidden_nodes_tell_networks_apart():
             np.testing.assert_allclose(here, w, rtol=1e-5, atol=1e-8)
 
 
-def test_a_network_that_is_alone_is_not_turned():
-    """Inner products agree to twelve digits, but the second sample is twice as large."""
-    block, weights = network(*SHALLOW)
-    weights["in"][:, 1] = 0
-    turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
-
-    def made(small, turn):
-        x = np.array([[1.0, 0.0], [0.0, small]]) @ turn
-        return {**weights, "in": weights["in"] @ turn}, nr.Dataset({"x": x}, {"y": np.eye(2)})
-
-    groups = alike_networks(block.arch, [made(1e-7, np.eye(2)), made(2e-7, turn)])
-    assert [[i for i, _ in group] for group in groups] == [[0], [1]]
-    for ((_, turns),) in groups:
-        for node, found in turns.items():
-            np.testing.assert_allclose(found, np.eye(2), atol=1e-12, err_msg=node)
-
-
-def test_neurons_that_are_tiny_beside_others_are_not_alike():
-    """Every sample and every neuron counts by its own size."""
-    block, weights = network(*SHALLOW)
-    tiny = lambda size: {
-        "in": weights["in"] * [[1], [1], [size]],
-        "out": weights["out"] * [1, 1, size],
-    }
-    networks = [(w, block.data) for w in map(tiny, (1e-13, 1e-13, 2e-13, 1.00000001e-13))]
-    groups = alike_networks(block.arch, networks)
-    assert [[i for i, _ in group] for group in groups] == [[0, 1], [2], [3]]
-
-
 def test_starts_that_are_tiny_beside_others_have_their_own_solution():
     """A small start says how long its pathway waits, however large other starts are."""
     x = np.repeat(np.eye(2), 2, axis=0)
@@ -98,15 +70,3 @@ def test_starts_that_are_tiny_beside_others_have_their_own_solution():
         np.testing.assert_allclose(found.values["losses"][:, i], alone.loss, atol=1e-9)
     late = [np.interp(-0.05, -loss, times) for loss in found.values["losses"].T]
     assert late[0] - late[1] > 30
-
-
-def test_equal_gates_of_different_nodes_tell_networks_apart():
-    """Only where the gate is differs: h or k, which start differently."""
-    edges = {"xh": ("x", "h"), "xk": ("x", "k"), "hy": ("h", "y"), "ky": ("k", "y")}
-    arch = nr.Architecture({"x": 2, "h": 1, "k": 1, "y": 2}, edges)
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 4, 2))
-    weights = {e: rng.normal(size=(arch.sizes[t], arch.sizes[s])) for e, (s, t) in edges.items()}
-    of = lambda node: nr.Dataset({"x": x}, {"y": y}, {node: [1.0, 0.0, 1.0, 1.0]})
-    groups = alike_networks(arch, [(weights, of(node)) for node in "hkh"])
-    assert [[i for i, _ in group] for group in groups] == [[0, 2], [1]]

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.blocks import identical_blocks
-from neuralrace.reduction.blocks.identical_blocks import identical, intertwiner
-from neuralrace.reduction.blocks.mixtures import Mixer
+from neuralrace.reduction.block import groups_of_copies
 from tests.systems.rows import System
 from tests.test_errors import refuses, says
 from verification.cases import random_case
@@ -244,18 +242,38 @@ def test_wide_random_weights_are_little_aligned():
 def test_identical_scalar_modes():
     data, _, _ = modes([3.0, 2.0, 2.0, 2.0, 1.0], 5, 5)
     race = nr.reduce(nr.Architecture.chain(5, 8, 5), data)
-    (group,) = identical(race.blocks)
-    assert [copy.block for copy in group] == [1, 2, 3]
-    assert intertwiner(race.blocks[0], race.blocks[1]) is None
+    assert [block.copy_of for block in race.blocks] == ["mode1", *3 * ["mode2"], "mode5"]
 
 
-def test_identical_matrix_blocks_are_turned_into_each_other():
-    """O_a M = M' O_b for every Σ^yx(p) and Σ^x(j,p) of planted repeats, path by path."""
+def check_copies(race: nr.Race, group: list[int]) -> None:
+    """The network in the directions of each copy has the statistics of the first, path by path."""
+    first = race.blocks[group[0]]
+    one = nr.path_statistics(first.arch, first.data)
+    data = race.split.data
+    for block in (race.blocks[i] for i in group):
+        x, y = (
+            {v: np.asarray(field[v]) @ block.basis[v] for v in nodes}
+            for field, nodes in ((data.x, first.arch.inputs), (data.y, first.arch.outputs))
+        )
+        names = {*first.arch.sizes, *first.arch.edges}
+        gates = {name: gate for name, gate in data.gates.items() if name in names}
+        seen = nr.Dataset(x, y, gates, data.sample_weight)
+        arch = nr.Architecture(first.arch.sizes | first.dims, first.arch.edges)
+        two = nr.path_statistics(arch, seen)
+        for p, q in zip(one.paths, two.paths, strict=True):
+            np.testing.assert_allclose(one.yx[p], two.yx[q], atol=1e-7)
+            for j, k in zip(one.paths, two.paths, strict=True):
+                if j.target == p.target:
+                    np.testing.assert_allclose(one.x[j, p], two.x[k, q], atol=1e-7)
+
+
+def test_identical_matrix_blocks_have_the_directions_of_the_first():
+    """Every Σ^yx(p) and Σ^x(j,p) of planted repeats."""
     rng, seen = np.random.default_rng(41), 0
     while seen < 3:
         arch, data, sizes = planted(rng)
         race = nr.reduce(arch, data)
-        groups = identical(race.blocks)
+        groups = groups_of_copies(race.blocks)
         repeats = len(sizes) > len(set(sizes)) and sizes[-1] == sizes[0]
         if not groups:
             continue
@@ -263,44 +281,12 @@ def test_identical_matrix_blocks_are_turned_into_each_other():
         seen += 1
         (group,) = groups
         assert len(group) == 2
-        first, other = (race.blocks[c.block] for c in group)
-        turns = group[1].turns
-        for o in turns.values():
-            np.testing.assert_allclose(o @ o.T, np.eye(len(o)), atol=1e-8)
-        one, two = (nr.path_statistics(b.arch, b.data) for b in (other, first))
-        for p in one.paths:
-            (q,) = (q for q in two.paths if q.edges == p.edges)
-            np.testing.assert_allclose(
-                turns[p.target] @ one.yx[p], two.yx[q] @ turns[p.source], atol=1e-7
-            )
-            for j in one.paths:
-                if j.target == p.target:
-                    (k,) = (k for k in two.paths if k.edges == j.edges)
-                    np.testing.assert_allclose(
-                        turns[j.source] @ one.x[j, p], two.x[k, q] @ turns[p.source], atol=1e-7
-                    )
-
-
-def check_turns(race: nr.Race) -> None:
-    """The second block is a copy of the first, by rotations that map all its statistics."""
-    (group,) = identical(race.blocks)
-    first, other = (race.blocks[copy.block] for copy in group)
-    turns, mixers = group[1].turns, [Mixer(b.arch, b.factor) for b in (other, first)]
-    for o in turns.values():
-        np.testing.assert_allclose(o @ o.T, np.eye(len(o)), atol=1e-8)
-    mine, theirs = (mixer.draw(np.random.default_rng(7)) for mixer in mixers)
-    for one, two in zip(
-        (mixers[0].yx(mine.yx), mixers[0].xx(mine)),
-        (mixers[1].yx(theirs.yx), mixers[1].xx(theirs)),
-        strict=True,
-    ):
-        for (a, b), m in one.items():
-            np.testing.assert_allclose(turns[a] @ m, two[a, b] @ turns[b], atol=1e-7)
+        check_copies(race, group)
 
 
 @pytest.mark.parametrize("n", [3, 24])
-def test_large_copies_are_turned_into_each_other(n):
-    """Two copies of a block with n inputs and outputs; all entries as unknowns would take n⁶."""
+def test_large_blocks_have_copies(n):
+    """Two copies of a block with n inputs and outputs."""
     rng = np.random.default_rng(n)
     x, y = rng.normal(size=(2, 3 * n, n))
     data = nr.Dataset(
@@ -309,34 +295,33 @@ def test_large_copies_are_turned_into_each_other(n):
     )
     race = nr.reduce(nr.Architecture.chain(2 * n, 4 * n, 2 * n), data)
     assert [block.dims for block in race.blocks] == [{"x": n, "y": n}] * 2
-    check_turns(race)
+    assert groups_of_copies(race.blocks) == [[0, 1]]
+    check_copies(race, [0, 1])
 
 
-def test_copies_whose_directions_come_in_pairs(monkeypatch):
+@pytest.mark.parametrize("copies", [2, 3])
+def test_copies_whose_directions_come_in_pairs(copies):
     """Rotations by two angles: no symmetric element tells the two directions of a pair apart."""
     turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
-    x, rng = np.eye(4), np.random.default_rng(0)
-    y = [np.kron(np.eye(2), turn(a)) @ x for a in (0.4, 1.9)]
+    n, rng = 2 * copies, np.random.default_rng(0)
+    x = np.eye(n)
+    y = [np.kron(np.eye(copies), turn(a)) @ x for a in (0.4, 1.9)]
     data = nr.Dataset(
-        {"x": np.concatenate([x, x]) @ rotation(rng, 4)},
-        {"y": np.concatenate(y) @ rotation(rng, 4)},
+        {"x": np.concatenate([x, x]) @ rotation(rng, n)},
+        {"y": np.concatenate(y) @ rotation(rng, n)},
     )
-    masks = {"all": None, "second": np.repeat([0, 1], 4)}
+    masks = {"all": None, "second": np.repeat([0, 1], n)}
     race = nr.reduce(*nr.pathways(data, masks, 8))
-    assert [block.dims for block in race.blocks] == [{"x": 2, "y": 2}] * 2
-    asked, null_vector = [], identical_blocks._null_vector
-    monkeypatch.setattr(
-        identical_blocks, "_null_vector", lambda *given: asked.append(1) or null_vector(*given)
-    )
-    check_turns(race)
-    assert asked
+    assert [block.dims for block in race.blocks] == [{"x": 2, "y": 2}] * copies
+    assert groups_of_copies(race.blocks) == [list(range(copies))]
+    check_copies(race, list(range(copies)))
 
 
 def test_blocks_on_other_edges_are_no_copies():
     """XoR: four pathways with equal numbers, but each with edges of its own."""
     race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
     assert len({round(b.drive, 10) for b in race.blocks}) == 1
-    assert identical(race.blocks) == []
+    assert groups_of_copies(race.blocks) == []
 
 
 # ---- starts from numbers, and bad ones ----------------------------------------------------------

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.equations.lumping import merged
-from neuralrace.reduction.equations.polynomial import (
+from neuralrace.reduction.merging import merged
+from neuralrace.reduction.polynomial import (
     PolynomialSystem,
     ScalarRace,
     merged_system,

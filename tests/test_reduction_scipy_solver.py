@@ -8,11 +8,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.duplicates import alike_networks
-from neuralrace.reduction.equations.flows import NetworkFlow, PolynomialFlow
-from neuralrace.reduction.equations.system import block_system
-from neuralrace.reduction.solving import scipy_solver, solution
-from neuralrace.reduction.solving.solution import solve_blocks
+from neuralrace.reduction import scipy_solver
+from neuralrace.reduction import solve as solution
+from neuralrace.reduction.merging import block_system
+from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
+from neuralrace.reduction.solve import solve_blocks
 from tests.test_errors import says
 from verification.cases import random_case
 
@@ -225,89 +225,53 @@ def test_networks_in_numpy_move_as_the_network_does(seed):
             np.testing.assert_allclose(v, wanted[edge], rtol=1e-9, atol=1e-12)
 
 
-def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
-    race = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=2), hidden=8))
-    times, calls = np.linspace(0, 10, 5), []
-    solve = scipy_solver.solve_small
-    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
-    together = race.solve(times=times, start=0.01)
-    assert len(calls) < len(race.blocks)
-    monkeypatch.setattr(solution, "alike_networks", each_alone)
-    alone = race.solve(times=times, start=0.01)
-    np.testing.assert_allclose(together.values["losses"], alone.values["losses"], rtol=1e-8)
-    for block in race.blocks:
-        for edge, weights in alone.values["variables"][block.name].items():
-            np.testing.assert_allclose(
-                together.values["variables"][block.name][edge], weights, rtol=1e-7, atol=1e-12
-            )
-
-
-def each_alone(arch, networks):
-    return [[(i, {})] for i in range(len(networks))]
-
-
-def in_other_directions(race, start, seed):
-    """The same blocks and start with every input and output node turned at random."""
-    from scipy.stats import ortho_group
-
-    rng = np.random.default_rng(seed)
-    blocks, weights = [], []
-    for block, begin in zip(race.blocks, start.weights, strict=True):
-        turns = {
-            v: ortho_group.rvs(n, random_state=rng) if n > 1 else np.array([[-1.0]])
-            for v, n in block.dims.items()
-        }
-        factor = replace(
-            block.factor,
-            x={v: x @ turns[v] for v, x in block.factor.x.items()},
-            y={v: y @ turns[v] for v, y in block.factor.y.items()},
-        )
-        blocks.append(replace(block, name=f"turned_{block.name}", factor=factor))
-        eye = {v: np.eye(len(w)) for e, w in begin.items() for v in [block.arch.edges[e][1]]}
-        weights.append(
-            {
-                e: turns.get(t, eye.get(t)).T @ w @ turns.get(s, np.eye(w.shape[1]))
-                for e, w in begin.items()
-                for s, t in [block.arch.edges[e]]
-            }
-        )
-    return blocks, weights
-
-
+@pytest.mark.parametrize("contexts", [2, 3])
 @pytest.mark.parametrize("gating", ["common_and_single", "common_and_all_but_one"])
-def test_blocks_that_are_turned_copies_are_solved_once(gating, monkeypatch):
-    """Each copy has the solution that it has alone, in its own directions."""
+def test_copies_are_solved_once_and_each_has_the_solution_that_it_has_alone(
+    gating, contexts, monkeypatch
+):
     made = getattr(nr.tasks, gating)
-    race = nr.reduce(*made(nr.tasks.contextual(contexts=3, items=4), hidden=8))
-    start = race.start(1e-3)
-    blocks, weights = in_other_directions(race, start, 0)
-    both = nr.reduction.Start((*start.weights, *weights), None, "twice")
+    race = nr.reduce(*made(nr.tasks.contextual(contexts, items=4), hidden=8))
     times, calls = np.linspace(0, 60, 31), []
     solve = scipy_solver.solve_small
     monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
-    together = solve_blocks((*race.blocks, *blocks), both, times, None, 0.0)
-    assert len(calls) <= len(race.blocks)
-    monkeypatch.setattr(solution, "alike_networks", each_alone)
-    alone = solve_blocks((*race.blocks, *blocks), both, times, None, 0.0)
+    together = race.solve(times=times, start=1e-3)
+    assert len(calls) == len({block.copy_of for block in race.blocks}) < len(race.blocks)
     assert together.loss[-1] < 0.5 * together.loss[0]
-    np.testing.assert_allclose(together.values["losses"], alone.values["losses"], atol=1e-7)
-    for name, edges in alone.values["variables"].items():
-        for edge, found in edges.items():
-            np.testing.assert_allclose(
-                together.values["variables"][name][edge], found, rtol=1e-5, atol=1e-6
-            )
+    start = race.start(1e-3)
+    for i, block in enumerate(race.blocks):
+        seen = race.split.data
+        x, y = (
+            {v: np.asarray(a) @ block.basis[v] for v, a in field.items() if v in block.basis}
+            for field in (seen.x, seen.y)
+        )
+        names = {*block.arch.sizes, *block.arch.edges}
+        gates = {name: gate for name, gate in seen.gates.items() if name in names}
+        data = nr.Dataset(x, y, gates, seen.sample_weight)
+        flow = NetworkFlow(block.arch, start.weights[i], data)
+        found = solve_ivp(
+            lambda _, w, flow=flow: flow.velocity(w), (0, times[-1]), flow.start,
+            t_eval=times, rtol=1e-10, atol=1e-14, method="DOP853",
+        )  # fmt: skip
+        losses = flow.losses(found.y.T)
+        out = losses[0] - together.values["losses"][0, i]  # targets that no input reaches
+        np.testing.assert_allclose(together.values["losses"][:, i], losses - out, atol=1e-7)
+        for edge, w in flow.weights(found.y.T).items():
+            here = together.values["variables"][block.name][edge]
+            np.testing.assert_allclose(here, w, rtol=1e-5, atol=1e-6)
 
 
-def test_blocks_that_start_otherwise_are_not_alike():
+def test_copies_that_start_otherwise_have_their_own_solutions(monkeypatch):
     """Weights that are small beside the samples are compared as closely as these."""
-    race = nr.reduce(*COMMON)
-    block = race.blocks[0]
-    begin = race.start(1e-7).weights[0]
-    edge = next(iter(begin))
-    other = {**begin, edge: begin[edge] * (1 + 1e-9)}
-    networks = [(weights, block.data) for weights in (begin, begin, other)]
-    groups = alike_networks(block.arch, networks)
-    assert [[i for i, _ in group] for group in groups] == [[0, 1], [2]]
+    race = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=3), hidden=8))
+    start, calls, solve = race.start(1e-7), [], scipy_solver.solve_small
+    copies = [i for i, block in enumerate(race.blocks) if block.copy_of == race.blocks[-1].copy_of]
+    assert len(copies) > 1
+    edge = next(iter(start.weights[-1]))
+    start.weights[-1][edge] = start.weights[-1][edge] * (1 + 1e-9)
+    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    race.solve(times=[0.0, 1.0], start=start)
+    assert len(calls) == len({block.copy_of for block in race.blocks}) + 1
 
 
 def test_equal_scalar_races_are_solved_once(monkeypatch):

@@ -16,6 +16,7 @@ from neuralrace import results
 from neuralrace.behaviour import StationaryPoints, decision_task, shallow_agent, stationary_points
 from neuralrace.contests import Contest, Kept, PhaseDiagram
 from neuralrace.explanation import Explanation, Row
+from neuralrace.reduction import ModeTable, Race
 from neuralrace.reln import Certificate, Consistency, Discovery, NeuronTypes
 from neuralrace.results import Result, Sentence, framed
 from neuralrace.trajectory import Comparison
@@ -31,6 +32,8 @@ COLUMNS = {
     Contest: "candidate time margin kept verdict least_loss learns strength implementable residual "
     "exact method reference rough",
     PhaseDiagram: "value candidate time first kept",
+    ModeTable: "mode s final half_time least largest plus minus outputs",
+    Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time left differ pace near",
 }
@@ -46,6 +49,10 @@ def explanation():
     rows = (Row("types", "types", run, 24, loss=0.01, outputs=0.02),
             Row("xor", "gating", run, 8, loss=0.02, outputs=0.03))  # fmt: skip
     return Explanation(rows, floor=(0.01, 0.02), runs=(run,), made="two rows")
+
+
+def race():
+    return nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(0.5)))
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +72,8 @@ def every():
         found,
         nr.reln.types(data, width=64, scale=1e-4, learning_rate=0.1, steps=400, types=2,
                       neurons=200),
+        race(),
+        race().modes(0.01),
         stationary_points(shallow_agent(), decision_task(), starts=8),
     ]  # fmt: skip
 

@@ -183,6 +183,11 @@ def test_a_study_is_saved_and_loaded(tmp_path):
 # ---- answers, and the script that does the same -------------------------------------------------
 
 
+def texts(sentences):
+    """The texts of sentences, in their order."""
+    return tuple(said.text for said in sentences)
+
+
 def same(left, right):
     """The same numbers, in whatever objects they are."""
     np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
@@ -238,10 +243,10 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path):
     result = xor(["predict", "contest"], training=training).run()
     assert list(result.answers) == ["contest", "predict"]
     times = result["contest"].value.times
-    assert result.table("contest")["time"].to_list() == sorted(times.values())
+    assert result["contest"].frame()["time"].to_list() == sorted(times.values())
     assert result.numbers["time_xor"] == times["xor"]
     assert result["predict"].numbers["prediction_error"] < 1e-2
-    assert "xor is predicted to learn first" in result.sentences[0]
+    assert "xor is predicted to learn first" in texts(result.sentences())[0]
     names = check_script(result, tmp_path)
     assert names["net"].arch == result.problem.candidates["xor"][0]
     with xarray.open_dataset(tmp_path / "gated_networks.nc", engine="h5netcdf") as saved:
@@ -328,7 +333,9 @@ def test_a_question_that_is_refused_is_left_out_of_the_report_with_its_reason(tm
     study = xor(["reduce", "types"], network={"widths": 1}, types=types, contest={"start": 0.1})
     result = study.run()
     assert list(result.answers) == ["reduce"] and list(result.refused) == ["types"]
-    assert any("types is left out: there cannot be more types" in s for s in result.sentences)
+    assert any(
+        "types is left out: there cannot be more types" in s for s in texts(result.sentences())
+    )
     file, out = study.save(tmp_path / "study.toml"), tmp_path / "out"
     found = CliRunner().invoke(cli.commands, ["run", str(file), "--out", str(out)])
     assert found.exit_code == 3 and "types is left out" in found.stdout
@@ -342,7 +349,7 @@ def test_a_question_that_is_refused_is_left_out_of_the_report_with_its_reason(tm
 def test_a_question_that_was_not_asked():
     result = xor(["reduce"]).run()
     with says("did not ask 'redce'", got="'redce'", wanted="reduce", fix="'reduce'?"):
-        result.table("redce")
+        result["redce"].frame()
 
 
 def test_no_winner_is_an_error_of_the_criterion():
@@ -369,7 +376,7 @@ def two_parts(tmp_path):
 def test_a_contest_says_where_the_lead_changes_and_what_the_winner_cannot_learn(two_parts):
     """`whole` learns the linear target first; of the product, ½ · .6² = .18, it learns nothing."""
     result = two_parts(["contest"], contest={"criterion": 0.4, "check": False}).run()
-    first, limit, lead = result["contest"].short
+    first, limit, lead = texts(result["contest"].top)
     assert first.startswith("whole is predicted to learn first")
     level = float(re.fullmatch(r"At losses between \S+ and (0\.\d+) cases leads\.", lead)[1])
     assert 0.18 <= level < 0.25
@@ -377,10 +384,10 @@ def test_a_contest_says_where_the_lead_changes_and_what_the_winner_cannot_learn(
         "whole cannot learn the whole task: no weights bring its loss below 0.18, 26 % of the "
         "initial loss; cases can get to 0."
     )
-    table = result.table("contest").set_index("candidate")
+    table = result["contest"].frame().set_index("candidate")
     assert table["least_loss"].to_dict() == pytest.approx({"whole": 0.18, "cases": 0.0})
     below = two_parts(["contest"], contest={"criterion": 0.15, "check": False}).run()
-    first, lead = below["contest"].short
+    first, lead = texts(below["contest"].top)
     assert first.startswith("cases is predicted to learn first")
     assert lead.startswith(f"At losses between {level:.2g} and ")
 
@@ -391,8 +398,10 @@ def test_an_exact_reduction_to_matrices_is_no_test_of_a_prediction():
     training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 2}
     answer = xor(["predict", "train"], gatings=coupled, training=training).run()["predict"]
     assert answer.numbers["prediction_error"] < 1e-6
-    assert answer.sentences[1].startswith("The reduction is exact, so this is a check of the comp")
-    assert [said[:15] for said in answer.short] == ["2 ReLU networks"]
+    assert texts(answer.sentences())[1].startswith(
+        "The reduction is exact, so this is a check of the comp"
+    )
+    assert [said[:15] for said in texts(answer.top)] == ["2 ReLU networks"]
 
 
 def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
@@ -403,14 +412,14 @@ def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
     assert sides.differ == pytest.approx(0.3 * 1 / 4 + 0.2 * 2 / 4)
     whole = match_patterns("whole", np.ones((1, 4)), found, share)
     assert whole.differ == pytest.approx(0.5 * 2 / 4 + 0.3 * 1 / 4)
-    (said,) = nearest_sentences([sides, whole])
+    (said,) = texts(nearest_sentences([sides, whole]))
     assert said == (
         "sides is the nearest of the gatings: a pattern found differs from the nearest one of "
         "sides on 18 % of the samples on average, and 1 of its 2 is found (whole: 32 %, 1 of 1)."
     )
-    assert nearest_sentences([sides, sides])[0].startswith("sides and sides are equally near")
+    assert nearest_sentences([sides, sides])[0].text.startswith("sides and sides are equally near")
     same = match_patterns("same", found[::-1], found, share)
-    assert nearest_sentences([same]) == ["These are exactly the 3 patterns of same."]
+    assert texts(nearest_sentences([same])) == ("These are exactly the 3 patterns of same.",)
     assert nearest_sentences([]) == []
 
 
@@ -419,7 +428,7 @@ def test_an_explanation_says_which_network_it_is_of_and_what_was_trained():
     training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 3}
     explain = {"rows": ["gatings", "narrow"], "types": 2}
     answer = xor(["explain"], training=training, explain=explain).run()["explain"]
-    assert "(network 1 of 3)" in answer.short[0]
+    assert "(network 1 of 3)" in texts(answer.top)[0]
     (curves,) = (part for part in answer.parts if isinstance(part, report.Curves))
     kinds = {curve.name: curve.kind for curve in curves.curves}
     assert kinds == {
@@ -472,7 +481,7 @@ def test_settings_and_seeds_read_as_they_are_meant(two_parts):
 def test_the_page_has_the_answers_and_links_files_that_are_there(tmp_path):
     result = xor(["contest", "train"], title="<b>XoR</b> & more").run()
     page = page_of(result, "neuralrace run x.toml")
-    assert page.answer[0] == result["contest"].sentences[0]
+    assert page.answer[0] == texts(result["contest"].sentences())[0]
     index = result.report(tmp_path / "out", command="neuralrace run x.toml")
     text = index.read_text(encoding="utf-8")
     assert "&lt;b&gt;XoR&lt;/b&gt; &amp; more" in text and "<b>XoR</b>" not in text

@@ -9,7 +9,7 @@ import neuralrace as nr
 from neuralrace.explorer.trust import Trust
 from tests.explorer_help import result as explored
 from tests.test_errors import refuses
-from tests.test_study import run
+from tests.test_study import run, texts
 
 TABLE = """thing,alive,grows,flies,barks
 robin,1,1,1,0
@@ -135,16 +135,16 @@ def test_modes_say_order_times_ties_and_twins(things):
     answer, table = result["modes"], result["modes"].value["graph"]
     s = np.linalg.svd(np.loadtxt(TABLE.splitlines()[1:], delimiter=",", usecols=range(1, 5)).T / 5)
     np.testing.assert_allclose(table.drive, s[1][s[1] > 1e-9], rtol=1e-9)
-    first = answer.sentences[0]
+    first = texts(answer.sentences())[0]
     assert first.startswith("First what robin, wren, dog, moss share (t = ")
     assert all(f"(t = {t:.3g})" in first for t in table.half_time)
     assert table.outputs == PROPERTIES
     twins = "robin and wren are the same to this network: they are never told apart."
-    assert twins in answer.sentences
-    assert "10 steps of gradient descent" in answer.sentences[-1]
+    assert twins in texts(answer.sentences())
+    assert "10 steps of gradient descent" in texts(answer.sentences())[-1]
     assert answer.numbers["modes_graph"] == len(table.names)
     assert answer.numbers["first_mode_graph"] == table.half_time[0]
-    assert result.table("modes")["half-time"].to_list() == table.half_time.tolist()
+    assert result["modes"].frame()["half-time"].to_list() == table.half_time.tolist()
 
 
 def test_neighbours_that_overlap_are_a_warning(tmp_path):
@@ -157,19 +157,21 @@ def test_neighbours_that_overlap_are_a_warning(tmp_path):
     (_, high), (least, _) = table.ranges[1:]
     assert high >= least  # of `two` and `one`, whose drives are near
     assert table.ties == (table.names[1:],)
-    warned = [text for text in answer.short if "is not sure" in text]
+    warned = [text for text in texts(answer.top) if "is not sure" in text]
     assert warned and "two alone; one alone" in warned[0]
     assert f"{table.swapped(*table.names[1:])} of them have the other order" in warned[0]
-    assert not any("The order is the same" in text for text in answer.sentences)
+    assert not any("The order is the same" in text for text in texts(answer.sentences()))
     calm = study.changed({"network.widths": 4000}).run()["modes"]
-    assert "The order that is predicted is the same from all of 10 random starts." in calm.sentences
+    assert "The order that is predicted is the same from all of 10 random starts." in texts(
+        calm.sentences()
+    )
 
 
 def test_every_gating_has_its_modes_and_the_script_the_same(things, tmp_path):
     gatings = {"one": {"masks": {"all": "always"}}, "each": {"each": "thing"}}
     result = asked(things, "modes", gatings=gatings, modes={"seeds": 2}).run()
     assert list(result["modes"].value) == ["one", "each"]
-    assert result.sentences[0].startswith("one: First")
+    assert texts(result.sentences())[0].startswith("one: First")
     result.report(tmp_path / "out")
     names = runpy.run_path(str(tmp_path / "out" / "study.py"))
     for name, table in result["modes"].value.items():
@@ -206,8 +208,3 @@ def test_modes_need_a_known_start(things):
     assert np.isfinite(deep.run()["modes"].value["graph"].half_time).all()
     with refuses("network"):
         asked(things, "modes", network={"kind": "xavier"}).check()
-
-
-def test_a_sentence_on_the_order_needs_a_table_of_modes():
-    with refuses("table"):
-        nr.study.order_sentence([None])

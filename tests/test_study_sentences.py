@@ -16,7 +16,7 @@ from neuralrace.study.answers.networks import against_prediction, remaining_erro
 from neuralrace.study.answers.phases import phase_sentences
 from neuralrace.study.work import Work
 from tests.test_errors import says
-from tests.test_study import xor
+from tests.test_study import texts, xor
 
 NO_ONE = SimpleNamespace(entrants={})
 
@@ -39,26 +39,26 @@ def phases(times, crossovers=()):
 
 def test_networks_that_never_learn_are_counted_among_the_trained():
     trained = np.array([0.0, 1.0]), np.array([[1.0, np.nan], [2.0, 2.0]])
-    said = phase_sentences(phases({"a": [1, 2], "b": [5, 5]}), trained)[1]
+    said = phase_sentences(phases({"a": [1, 2], "b": [5, 5]}), trained)[1].text
     assert "Of 4 ReLU networks trained at 2 values of d, 3 reach the criterion" in said
     assert "3 are nearer to the time of the fastest gating" in said
 
 
 def test_a_gating_that_never_learns_is_not_what_a_slow_network_is_near_to():
     trained = np.array([0.0]), np.array([[3.0]])
-    said = phase_sentences(phases({"a": [1], "b": [np.inf]}), trained)[1]
+    said = phase_sentences(phases({"a": [1], "b": [np.inf]}), trained)[1].text
     assert "1 is nearer to the time of the fastest gating" in said
 
 
 def test_one_gating_is_neither_fastest_nor_slowest():
     trained = np.array([0.0]), np.array([[3.0]])
-    said = phase_sentences(phases({"a": [1]}), trained)[1]
+    said = phase_sentences(phases({"a": [1]}), trained)[1].text
     assert "nearer" not in said and "200 %" in said
 
 
 def test_a_range_without_a_winner_is_told_as_such():
     found = phases({"a": [1, np.inf]}, (Crossover(0.5, "a", None),))
-    assert "from a to no gating at d = 0.5000" in phase_sentences(found, None)[0]
+    assert "from a to no gating at d = 0.5000" in phase_sentences(found, None)[0].text
 
 
 def test_a_relative_criterion_is_that_of_the_task_at_each_value(tmp_path, monkeypatch):
@@ -135,17 +135,17 @@ def test_a_study_with_one_gating_says_when_and_how_far_networks_were_from_that()
         contest={"check": False, "criterion": 0.1},
     )
     result = study.run()
-    contest, said = result["contest"], result["train"].sentences
+    contest, said = result["contest"], texts(result["train"].sentences())
     predicted = contest.numbers["time_xor"]
     assert contest.title == "When is the task learned?"
-    assert contest.sentences == (
+    assert texts(contest.sentences()) == (
         f"xor is predicted to reach the criterion at t = {predicted:.4g}.",
     )
     runs = result["train"].value
     times = nr.trajectory.crossing_time(runs.time, runs.loss, 0.1)
     assert np.isfinite(times).all()
     assert said[2].startswith(against_prediction(times, predicted, "xor"))
-    assert said[2] in result["train"].short
+    assert said[2] in texts(result["train"].top)
     assert "2 gated networks with the gates of xor reached it at t = " in said[2]
 
 
@@ -192,7 +192,7 @@ def test_many_blocks_are_folded_away_and_their_table_is_still_there(tmp_path, si
         folder=tmp_path, questions=["reduce"], task=task, gatings={"a": {"each": "item"}}
     )
     answer = study.run()["reduce"]
-    assert len(answer.table) == side**2 == answer.numbers["blocks_a"]
+    assert len(answer.frame()) == side**2 == answer.numbers["blocks_a"]
     first = answer.parts[0]
     assert isinstance(first, nr.report.Section if folded else nr.report.Table)
     if isinstance(first, nr.report.Section):

@@ -12,7 +12,7 @@ from neuralrace.study.outputs import OUTPUTS, output_of
 from neuralrace.study.sweep_page import curves
 from neuralrace.study.sweeping import SweepResult, _names, answer_cells
 from tests.test_errors import refuses, says
-from tests.test_study import xor
+from tests.test_study import texts, xor
 
 TRAINED = {"steps": 30, "learning_rate": 0.2}
 GRAPH = {"sizes": {"h": 4, "k": 4}, "edges": {"a": ["x", "h"], "b": ["h", "k"], "c": ["k", "y"]}}
@@ -133,7 +133,11 @@ def told(cells):
         x = cell["network.scale"]
         winner = "linear" if x > 1 else "xor"
         numbers = {"time_linear": 5 - x, "time_xor": x if x > 0.1 else np.inf}
-        texts = {"winner": winner, "followed": winner, "left_out": "types: it refused" * (x > 1)}
+        texts = {
+            "winner": winner,
+            "followed": winner,
+            "left_out": '{"types": "it refused"}' * (x > 1),
+        }
         found.append(
             numbers | texts | {"relu_distance": x, "error_types": np.nan if x > 1 else 1.0}
         )
@@ -147,7 +151,7 @@ def swept():
 
 def test_the_headline_of_a_sweep_says_where_the_winner_changes(swept):
     study = xor(["contest"], sweep={"over": {"network.scale": [0.1, 1.0]}})
-    first, *rest = SweepResult(study, swept).sentences
+    first, *rest = texts(SweepResult(study, swept).sentences())
     assert first == (
         "xor learns first from network.scale = 0.1 to 1; "
         "linear learns first from network.scale = 10 to 100."
@@ -200,7 +204,7 @@ def test_a_refused_question_is_missing_from_its_cell_alone(tmp_path):
     assert np.isfinite(data["types_gap"].values.ravel()).tolist() == [False, True]
     first, second = data["refused"].values.ravel()
     assert list(json.loads(first)) == ["types"] and second == ""
-    said = [text for text in found.sentences if "types" in text]
+    said = [text for text in texts(found.sentences()) if "types" in text]
     assert any("`types` has no answer in 1 of 2 cells" in text for text in said)
     assert not any(text.startswith("types_gap has no value") for text in said)
     found.report(tmp_path)
@@ -248,7 +252,7 @@ def test_a_reference_that_does_not_learn_is_one():
         aligned = {1: np.inf, 2: np.nan, 3: 4.0}
         return [{"time_aligned": aligned[cell["x"]], "time_xor": np.inf} for cell in cells]
 
-    said = SweepResult(xor(["contest"]), nr.sweep(times, {"x": [1, 2, 3]})).sentences
+    said = texts(SweepResult(xor(["contest"]), nr.sweep(times, {"x": [1, 2, 3]})).sentences())
     infinite, none = [text for text in said if text.startswith("time_aligned")]
     assert (
         "1 of 3 cells" in infinite and "never reached" in infinite and "reference" not in infinite
@@ -263,7 +267,7 @@ def test_a_contest_that_is_refused_has_no_winner():
         texts = [{"winner": "a", "refused": ""}, {"winner": "", "refused": why}]
         return [texts[cell["x"]] for cell in cells]
 
-    first = SweepResult(xor(["contest"]), nr.sweep(winners, {"x": [0, 1]})).sentences[0]
+    first = texts(SweepResult(xor(["contest"]), nr.sweep(winners, {"x": [0, 1]})).sentences())[0]
     assert first.startswith("a learns first in all 1 cells") and "criterion" not in first
 
 
@@ -285,7 +289,7 @@ def test_cells_that_failed_have_no_winner():
         return [ValueError("no") if c["x"] > 1 else {"winner": "ab"[c["x"]]} for c in cells]
 
     found = nr.sweep(winners, {"x": [0, 1, 2]})
-    first = SweepResult(xor(["contest"]), found).sentences[0]
+    first = texts(SweepResult(xor(["contest"]), found).sentences())[0]
     assert first.startswith("a learns first at x = 0; b learns first at x = 1; ")
     assert first.endswith("no cell has an answer at x = 2.")
 

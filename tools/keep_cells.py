@@ -1,4 +1,4 @@
-"""Keep cells that `tools/route_images.py` measured as data of the package.
+"""Keep cells that `tools/route_images.py` measured as data of the figures on images.
 
     PYTHONPATH=src python tools/keep_cells.py cells.jsonl …
 

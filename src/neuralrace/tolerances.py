@@ -27,6 +27,13 @@ DEPENDENT = 1e-13
 Such as singular values of the inputs of a class, each feature in its own unit.
 """
 
+EXACT = 1e-8
+"""A reduction that dropped no coupling above this is exact: what is smaller is rounding.
+
+The same holds for coefficients of merged equations compared with the largest of their equation, in
+natural units, and for unit vectors that hardly leave a span.
+"""
+
 TINY = 1e-300
 """Keeps lengths of zero from being divided by."""
 

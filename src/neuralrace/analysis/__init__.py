@@ -4,12 +4,16 @@ Functions of weights accept the weights of one network, of a run (`run.values["w
 by `record={"weights": True}`) or of an ensemble. Leading axes, the last of which is time, are kept.
 """
 
-from neuralrace.analysis.alignment import alignment, diagonal_share
-from neuralrace.analysis.hidden import hidden
 from neuralrace.analysis.kernel import kernel_distance, kernel_travel, tangent_kernel
-from neuralrace.analysis.modes import Modes, follow_modes, projected, singular_values
-from neuralrace.analysis.scaling import Scaling, mds
-from neuralrace.analysis.similarity import similarity
+from neuralrace.analysis.modes import (
+    Modes,
+    alignment,
+    diagonal_share,
+    follow_modes,
+    projected,
+    singular_values,
+)
+from neuralrace.analysis.representations import Scaling, hidden, mds, similarity
 
 __all__ = [
     "Modes",

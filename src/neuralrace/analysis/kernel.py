@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from neuralrace.analysis.checks import finite_array, ratio, weights_of_runs
-from neuralrace.analysis.hidden import over_runs
+from neuralrace.analysis.representations import finite_array, over_runs, ratio, weights_of_runs
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
@@ -67,13 +66,13 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*
         finite_array(f"the {name} kernel", k, "(…, n, n)")
         for name, k in (("first", first), ("second", second))
     )
-    if a.shape[-2:] != b.shape[-2:] or a.shape[-1] != a.shape[-2]:
-        raise NeuralRaceError(
-            "the kernels are of different size or not square",
-            got=f"shapes {a.shape} and {b.shape}",
-            wanted="shapes (…, n, n), with leading axes that can be broadcast",
-            fix="compute both on the same data, with networks of the same outputs",
-        )
+    require(
+        not (a.shape[-2:] != b.shape[-2:] or a.shape[-1] != a.shape[-2]),
+        "the kernels are of different size or not square",
+        got=f"shapes {a.shape} and {b.shape}",
+        wanted="shapes (…, n, n), with leading axes that can be broadcast",
+        fix="compute both on the same data, with networks of the same outputs",
+    )
     size = np.linalg.norm(a, axis=(-2, -1)) * np.linalg.norm(b, axis=(-2, -1))
     return np.asarray(np.maximum(1 - ratio((a * b).sum(axis=(-2, -1)), size), 0.0))  # rounding
 
@@ -102,13 +101,13 @@ def kernel_travel(net: Network, weights: WeightsLike, data: Dataset) -> Float[np
     ```
     """
     lead, stacked = runs_of(net, weights)
-    if not lead:
-        raise NeuralRaceError(
-            "kernel_travel needs weights over time",
-            got="the weights of one network",
-            wanted="weights of shape (…, T, |t|, |s|)",
-            fix="train with record={'weights': True} and pass run.values['weights']",
-        )
+    require(
+        lead,
+        "kernel_travel needs weights over time",
+        got="the weights of one network",
+        wanted="weights of shape (…, T, |t|, |s|)",
+        fix="train with record={'weights': True} and pass run.values['weights']",
+    )
     travelled = np.empty(lead).reshape(-1, lead[-1])
     start = np.empty((0, 0))
     for run, t in np.ndindex(travelled.shape):

@@ -134,7 +134,7 @@ def run(
         again = ["--out", str(folder), *_workers(workers, scheduler, slurm)]
         (folder / COMMAND).write_text(f"{typed} {shlex.join(again)}\n", encoding="utf-8")
         found = study.sweep(store=folder / STORE, workers=workers, scheduler=scheduler, slurm=jobs)
-        numbers = found.table.to_dict("list")
+        numbers = found.frame().to_dict("list")
         failed = len(found.sweep.failed) + found.sweep.missing
     else:
         if workers is not None or scheduler is not None or slurm is not None:
@@ -150,8 +150,8 @@ def run(
     if as_json:
         print_json(numbers)
     else:
-        for sentence in found.sentences:
-            click.echo(f"• {sentence}")
+        for sentence in found.sentences():
+            click.echo(f"• {sentence.text}")
     click.echo(f"The report: {page.resolve().as_uri()}", err=as_json)
     if failed:
         raise SystemExit(FAILED)

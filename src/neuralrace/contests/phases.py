@@ -18,7 +18,7 @@ from neuralrace.contests.pictures import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.progress import progress
-from neuralrace.reduction.blocks.exactness import Exactness
+from neuralrace.reduction.find_blocks import Exactness
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING

@@ -15,10 +15,10 @@ from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.equations.polynomial import least_loss as least_of_block
-from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
-from neuralrace.reduction.solving.scipy_solver import RTOL
-from neuralrace.reduction.solving.solution import checked_tolerance
+from neuralrace.reduction.polynomial import least_loss as least_of_block
+from neuralrace.reduction.scipy_solver import RTOL
+from neuralrace.reduction.solve import checked_tolerance
+from neuralrace.reduction.start import check_start_known, later, start_from_scale
 from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED

@@ -57,7 +57,7 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     return {
         "final": [number(loss) for loss in runs.loss[:, -1]],
         "learning_time": level_times,
-        "sentences": list(answer.sentences),
+        "sentences": [said.text for said in answer.sentences()],
     }
 
 
@@ -219,7 +219,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
             }
             for event in found.events[:200]
         ],
-        "sentences": list(answer.sentences),
+        "sentences": [said.text for said in answer.sentences()],
     }
 
 
@@ -241,4 +241,8 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
         answer = ANSWERS["discover"](work)
     network = answer.value.network()
     gating, _ = rounded(network.arch, network.data)
-    return {"name": FOUND, "gating": gating, "sentences": [*answer.sentences, CONSTANT]}
+    return {
+        "name": FOUND,
+        "gating": gating,
+        "sentences": [*(said.text for said in answer.sentences()), CONSTANT],
+    }

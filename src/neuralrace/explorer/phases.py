@@ -145,7 +145,10 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
             {"value": number(c.value), "below": c.below, "above": c.above}
             for c in answer.value[0].crossovers
         ],
-        "sentences": [*answer.sentences, f"Drawn for {drawn(name, axis['values'])}."],
+        "sentences": [
+            *(said.text for said in answer.sentences()),
+            f"Drawn for {drawn(name, axis['values'])}.",
+        ],
     }
 
 

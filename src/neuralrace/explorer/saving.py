@@ -119,7 +119,10 @@ def report(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, An
         result.report(Path(folder) / "report")
         paths = sorted(p for p in Path(folder).rglob("*") if p.is_file())
         files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-    return {"archive": _archive("report.zip", files), "sentences": list(result.sentences)}
+    return {
+        "archive": _archive("report.zip", files),
+        "sentences": [said.text for said in result.sentences()],
+    }
 
 
 def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import LARGEST, Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
 from neuralrace.types import ArrayLike, Key, WeightsLike
@@ -189,32 +189,32 @@ def _rotation(rng: np.random.Generator, size: int) -> np.ndarray:
 
 def _checked_lambda(lam: object, inputs: int, hidden: int, outputs: int) -> float:
     lam = real_number("λ", lam, wanted="a real number", fix="such as lam=0.5")
-    if abs(lam) > LARGEST:
-        raise NeuralRaceError(
-            "λ is too large to compute with its square",
-            got=f"{lam:g}",
-            wanted=f"at most {LARGEST:g}",
-            fix="such as lam=0.5",
-        )
+    require(
+        not abs(lam) > LARGEST,
+        "λ is too large to compute with its square",
+        got=f"{lam:g}",
+        wanted=f"at most {LARGEST:g}",
+        fix="such as lam=0.5",
+    )
     for sign, end, size in ((">", "outputs", outputs), ("<", "inputs", inputs)):
-        if hidden > size and (lam > 0 if sign == ">" else lam < 0):
-            raise NeuralRaceError(
-                f"these sizes do not permit λ = {lam:g}",
-                got=f"{inputs} inputs, {hidden} hidden, {outputs} outputs",
-                wanted=f"hidden ≤ {end} for λ {sign} 0",
-                fix=f"{size} hidden neurons or fewer, {hidden} {end} or more, or λ = 0",
-            )
+        require(
+            not (hidden > size and (lam > 0 if sign == ">" else lam < 0)),
+            f"these sizes do not permit λ = {lam:g}",
+            got=f"{inputs} inputs, {hidden} hidden, {outputs} outputs",
+            wanted=f"hidden ≤ {end} for λ {sign} 0",
+            fix=f"{size} hidden neurons or fewer, {hidden} {end} or more, or λ = 0",
+        )
     return lam
 
 
 def _checked_scale(scale: object, modes: int) -> np.ndarray:
     wanted = f"one number of at least 0, or {modes} of them"
     values = real_array("scale", scale, wanted=wanted, fix="for example scale=0.01")
-    if values.shape not in ((), (modes,)) or not (np.isfinite(values) & (values >= 0)).all():
-        raise NeuralRaceError(
-            "scale holds the singular values of the initial map",
-            got=scale,
-            wanted=wanted,
-            fix="for example scale=0.01",
-        )
+    require(
+        not (values.shape not in ((), (modes,)) or not (np.isfinite(values) & (values >= 0)).all()),
+        "scale holds the singular values of the initial map",
+        got=scale,
+        wanted=wanted,
+        fix="for example scale=0.01",
+    )
     return np.broadcast_to(values, modes)

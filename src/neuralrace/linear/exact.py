@@ -12,11 +12,10 @@ from jaxtyping import Float
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.dynamics.flow import checked_times
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.balanced import balance
 from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, linear_task
-from neuralrace.linear.kernel import kernel_distances
 from neuralrace.trajectory import Trajectory, join
 from neuralrace.types import ArrayLike, WeightsLike
 
@@ -273,41 +272,80 @@ def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance
     wanted = "a relative deviation that counts as rounding, such as 1e-6"
     fix = "leave it out for the default"
     tolerance = real_number("the tolerance", tolerance, above=0, wanted=wanted, fix=fix)
-    if deviation > tolerance:
-        raise NeuralRaceError(
-            "the weights are not λ-balanced",
-            got=f"W₂ᵀW₂ − W₁W₁ᵀ = {lam:.4g} I up to a deviation of {deviation:.3g} of the weights",
-            wanted=f"λ I up to {tolerance:g}",
-            fix="linear.balanced_weights makes such weights, linear.grown_weights those that small "
-            "random ones grow into; a larger tolerance= takes these as they are, approximately",
-        )
-    if whiteness > tolerance:
-        raise NeuralRaceError(
-            "the inputs are not white",
-            got=f"⟨x xᵀ⟩ = d I up to a deviation of {whiteness:.3g} of d",
-            wanted=f"d I up to {tolerance:g}",
-            fix="whiten the inputs, or use nr.flow; a larger tolerance= takes these as they are, "
-            "approximately",
-        )
+    require(
+        not deviation > tolerance,
+        "the weights are not λ-balanced",
+        got=f"W₂ᵀW₂ − W₁W₁ᵀ = {lam:.4g} I up to a deviation of {deviation:.3g} of the weights",
+        wanted=f"λ I up to {tolerance:g}",
+        fix="linear.balanced_weights makes such weights, linear.grown_weights those that small "
+        "random ones grow into; a larger tolerance= takes these as they are, approximately",
+    )
+    require(
+        not whiteness > tolerance,
+        "the inputs are not white",
+        got=f"⟨x xᵀ⟩ = d I up to a deviation of {whiteness:.3g} of d",
+        wanted=f"d I up to {tolerance:g}",
+        fix="whiten the inputs, or use nr.flow; a larger tolerance= takes these as they are, "
+        "approximately",
+    )
 
 
 def _checked_tasks(tasks: Any) -> list[Dataset]:
     check_kind("tasks", tasks, Sequence, "a list of datasets, such as [first, second]")
-    if not tasks:
-        raise NeuralRaceError(
-            "there are no tasks", got=tasks, wanted="at least one dataset", fix="tasks=[first, …]"
-        )
+    require(
+        tasks,
+        "there are no tasks",
+        got=tasks,
+        wanted="at least one dataset",
+        fix="tasks=[first, …]",
+    )
     shapes = []
     for data in tasks:
         check_kind("a task", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
         ends = [{name: v.shape[1] for name, v in side.items()} for side in (data.x, data.y)]
         shapes.append(ends)
     for k, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            raise NeuralRaceError(
-                f"task {k + 1} has other inputs or outputs than the first",
-                got=f"inputs {shape[0]}, outputs {shape[1]}",
-                wanted=f"inputs {shapes[0][0]}, outputs {shapes[0][1]}",
-                fix="all tasks of a sequence are learned by one network: give them equal shapes",
-            )
+        require(
+            shape == shapes[0],
+            f"task {k + 1} has other inputs or outputs than the first",
+            got=f"inputs {shape[0]}, outputs {shape[1]}",
+            wanted=f"inputs {shapes[0][0]}, outputs {shapes[0][1]}",
+            fix="all tasks of a sequence are learned by one network: give them equal shapes",
+        )
     return list(tasks)
+
+
+def kernel_distances(
+    start: tuple[np.ndarray, np.ndarray],
+    later: tuple[np.ndarray, np.ndarray],
+    x: np.ndarray,
+) -> Float[np.ndarray, " T"]:
+    """1 − ⟨K₀, K⟩ / (‖K₀‖ ‖K‖) over time, from the similarities, without forming a kernel.
+
+    The kernel of f(x) = W₂W₁x on samples X is K = XAXᵀ ⊗ I + XXᵀ ⊗ B with A = W₁ᵀW₁, B = W₂W₂ᵀ;
+    `start` and `later` are (A, B), the later ones over time. As in `analysis.kernel_distance`, it
+    is 0 if the kernel only changes its size, at most 1, and NaN if a kernel is zero.
+    """
+    gram, second = x @ x.T, x.T @ x
+    moment = x.T @ gram @ x
+    square = float((gram**2).sum())
+
+    def inner(
+        a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray | np.floating:
+        """⟨K_a, K_b⟩, term by term."""
+        (A, B), (C, D) = a, b
+        return (
+            B.shape[-1] * _dot(A @ second, (C @ second).swapaxes(-1, -2))
+            + _dot(A, moment) * np.trace(D, axis1=-2, axis2=-1)
+            + _dot(C, moment) * np.trace(B, axis1=-2, axis2=-1)
+            + _dot(B, D) * square
+        )
+
+    norms = np.sqrt(inner(start, start) * inner(later, later))
+    cosine = np.divide(inner(start, later), norms, out=np.full_like(norms, np.nan), where=norms > 0)
+    return np.maximum(1 - cosine, 0.0)
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | np.floating:
+    return (a * b).sum(axis=(-2, -1))

@@ -14,10 +14,9 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, require, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.linear.chain import LinearTask, chain_edges, linear_task
-from neuralrace.linear.visits import Visit, maps_of
+from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
 from neuralrace.tolerances import EQUAL, NOISE, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
@@ -112,13 +111,13 @@ def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     """
     task = linear_task(net, data)
     edges = chain_edges(net)
-    if len(edges) < 2:
-        raise NeuralRaceError(
-            "a network of one edge has no saddles",
-            got="1 edge",
-            wanted="at least two edges",
-            fix="nr.Architecture.chain(inputs, hidden, outputs)",
-        )
+    require(
+        not len(edges) < 2,
+        "a network of one edge has no saddles",
+        got="1 edge",
+        wanted="at least two edges",
+        fix="nr.Architecture.chain(inputs, hidden, outputs)",
+    )
     values, left, right = _whitened_modes(task)
     if modes is not None:
         few = whole_number("modes", modes, fix="the number of modes to consider, or None for all")
@@ -126,13 +125,13 @@ def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     narrow = min(net.arch.sizes[node] for node in net.arch.hidden)
     largest = min(narrow, len(values))
     number = sum(math.comb(len(values), r) for r in range(largest + 1))
-    if number > MOST:
-        raise NeuralRaceError(
-            "there are too many stationary points to list",
-            got=f"{number} sets of {len(values)} modes",
-            wanted=f"at most {MOST}",
-            fix="modes=10 considers only the ten largest modes",
-        )
+    require(
+        not number > MOST,
+        "there are too many stationary points to list",
+        got=f"{number} sets of {len(values)} modes",
+        wanted=f"at most {MOST}",
+        fix="modes=10 considers only the ten largest modes",
+    )
     sets = chain.from_iterable(combinations(range(len(values)), r) for r in range(largest + 1))
     found = Saddles(net, task, values, left, right, ())
     points = sorted((found._point(learned) for learned in sets), key=lambda p: (-p.loss, p.modes))
@@ -288,13 +287,13 @@ class Saddles:
         """
         check_kind("escape", escape, Escape, "one of found[modes].escapes")
         point = self[modes]
-        if escape not in point.escapes:
-            raise NeuralRaceError(
-                "the point has no such escape",
-                got=escape,
-                wanted=f"one of {len(point.escapes)} escapes of {point.modes}",
-                fix="take one of found[modes].escapes",
-            )
+        require(
+            escape in point.escapes,
+            "the point has no such escape",
+            got=escape,
+            wanted=f"one of {len(point.escapes)} escapes of {point.modes}",
+            fix="take one of found[modes].escapes",
+        )
         depth = len(self.net.arch.edges)
         j = escape.mode - 1
         row = self._rows[[j]] / np.linalg.norm(self._rows[j])
@@ -325,10 +324,13 @@ class Saddles:
         size = self.task.yx.shape
         form, fix = f"shape (T, {size[0]}, {size[1]})", "maps[None] makes one map a list of one"
         given = real_array("maps", maps, wanted=form, fix=fix)
-        if given.ndim != 3 or given.shape[1:] != size:
-            raise NeuralRaceError(
-                "the maps do not fit the task", got=f"shape {given.shape}", wanted=form, fix=fix
-            )
+        require(
+            not (given.ndim != 3 or given.shape[1:] != size),
+            "the maps do not fit the task",
+            got=f"shape {given.shape}",
+            wanted=form,
+            fix=fix,
+        )
         seen = given @ _root(self.task.x)
         strength = np.einsum("ok,toi,ik->tk", self.left, seen, self.right)
         rest = seen - np.einsum("ok,tk,ik->toi", self.left, strength, self.right)
@@ -385,13 +387,13 @@ def _whitened_modes(task: LinearTask) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """Singular values and vectors of Σ^yx (Σ^x)^{−1/2}, without those that are zero."""
     left, values, right = np.linalg.svd(task.yx @ _inverse_root(task.x), full_matrices=False)
     keep = values > NOISE * max(values[0], TINY)
-    if not keep.any():
-        raise NeuralRaceError(
-            "there is nothing to learn",
-            got="⟨y xᵀ⟩ = 0",
-            wanted="targets that the inputs predict",
-            fix="check the targets",
-        )
+    require(
+        keep.any(),
+        "there is nothing to learn",
+        got="⟨y xᵀ⟩ = 0",
+        wanted="targets that the inputs predict",
+        fix="check the targets",
+    )
     return values[keep], left[:, keep], right[keep].T
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
@@ -13,21 +13,20 @@ from jaxtyping import Float
 
 from neuralrace.checks import entries, one_of, random_key, real_number, weight_scale
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.identical_blocks import identical
-from neuralrace.reduction.equations.symbols import block_form
-from neuralrace.reduction.solving.initial import (
-    Start,
-    StartLike,
-    check_start_known,
-    start_from_scale,
-)
-from neuralrace.text import table_lines
+from neuralrace.reduction.block import Block, groups_of_copies
+from neuralrace.reduction.mode_form import block_form
+from neuralrace.reduction.start import Start, StartLike, check_start_known, start_from_scale
+from neuralrace.results import TIME, Result, Sentence, framed
+from neuralrace.text import numbered, several
+from neuralrace.tolerances import EQUAL
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
     from neuralrace.reduction.race import Race
 
 LEAST = 1 / 3
@@ -36,11 +35,12 @@ LEAST = 1 / 3
 NAMED = 6
 """The most items of one side, and the most outputs, that a text names."""
 
-SAME = 1e-6
-"""Loadings that differ by less than this, relative to the largest, are equal."""
 
-HEADINGS = ("mode", "s", "final", "half-time", "range", "items", "outputs")
+HEADINGS = ("mode", "s", "final", "half_time", "range", "items", "outputs")
 """The columns of the printed table."""
+
+SAID = 5
+"""The most modes that the first sentence names."""
 
 NO_WORDS = "not a scalar mode"
 """What stands in place of the items of a matrix block."""
@@ -48,7 +48,7 @@ NO_WORDS = "not a scalar mode"
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ModeTable:
+class ModeTable(Result):
     """The modes of a race in the order in which they are learned; see `Race.modes`.
 
     M modes are ordered by `half_time`; those without one, and blocks that are not scalar, come
@@ -141,43 +141,129 @@ class ModeTable:
         count = f"{len(self.names)} modes of {len(self.items)} items"
         return f"ModeTable({count}; {self.start.description})"
 
-    def __str__(self) -> str:
+    def frame(self) -> pandas.DataFrame:
+        """One row per mode, in the order in which they are learned.
+
+        `mode` is its name, `s` its drive, `final` its strength after learning and `half_time` the
+        time to half of it, with the `least` and the `largest` half-time over the random starts;
+        `plus` and `minus` are the items on its two sides, and `outputs` its strongest outputs with
+        their signs. Unknown numbers are NaN; a block without words has no names.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> items = {"item": ["a", "b"]}
+        >>> data = nr.Dataset({"x": np.eye(2)}, {"y": [[1, 1], [1, 0]]}, labels=items)
+        >>> race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+        >>> race.modes(scale=1e-3).frame()[["mode", "plus", "minus"]].to_numpy().tolist()
+        [['mode1', ('a', 'b'), ()], ['mode2', ('b',), ('a',)]]
+
+        ```
+        """
+        names = ("mode", "s", "final", "half_time", "least", "largest", "plus", "minus", "outputs")
+        rows = []
+        for i, mode in enumerate(self.names):
+            said = (
+                ((), (), ()) if mode in self.unnamed else (*self.sides(mode), self.strongest(mode))
+            )
+            row = (mode, self.drive[i], self.final[i], self.half_time[i], *self.ranges[i], *said)
+            rows.append(dict(zip(names, row, strict=True)))
+        return framed(names, rows, dict.fromkeys(("half_time", "least", "largest"), TIME))
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The order of the modes, how sure it is, and what the table cannot say.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> data = nr.Dataset({"x": np.eye(3)}, {"y": [[1, 1, 0], [1, 0.9, 0], [1, 0, 1]]},
+        ...                   labels={"item": ["cup", "jug", "fork"]})
+        >>> race = nr.reduce(nr.Architecture.chain(3, 16, 3), data)
+        >>> race.modes(scale=1e-3).sentences()[0].text.split(", then ")
+        ['First what all share (t = 8.76)', 'fork against cup, jug (t = 16)', 'jug against cup \
+(t = 305).']
+
+        ```
+        """
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        yield Sentence("order", self._order())
+        if not self.names:
+            return
+        count = len(self.seed_times)
+        starts = numbered(count, "random start")
+        for a, b in self.ties:
+            text = (
+                f"Which of these two comes first is not sure: {self.meaning(a)}; {self.meaning(b)}."
+            )
+            if count:
+                (low, high), (least, most) = (self.ranges[self._index(mode)] for mode in (a, b))
+                text += (
+                    f" Over {starts} their half-times are {low:.3g} to {high:.3g} and {least:.3g} "
+                    f"to {most:.3g}, and {self.swapped(a, b)} of them have the other order."
+                )
+            yield Sentence("tie", text)
+        if count > 1 and len(self.names) > 1 and not self.ties:
+            text = f"The order that is predicted is the same from all of {starts}."
+            yield Sentence("sure", text)
+        for names in self.alike:
+            text = f"{several(names)} are the same to this network: they are never told apart."
+            yield Sentence("alike", text)
+        for name, why in self.unnamed.items():
+            yield Sentence("unnamed", f"{name} could not be named: {why}.")
+        for names in self.equal:
+            text = f"{_some(names)} have equal s: only what they span together has a meaning."
+            yield Sentence("equal", text)
+        named = f" Named: loadings of at least {self.least:.2g} of the largest in the mode."
+        named *= int(len(self.unnamed) < len(self.names))
+        timed = " Half-time: to half of the final strength." * bool(
+            np.isfinite(self.half_time).any()
+        )
+        yield Sentence("start", f"Start: {self.start.description}.{named}{timed}")
+
+    def _order(self) -> str:
+        """The modes in their order, the first of them by what they tell apart."""
         if not self.names:
             return "No modes: nothing is learned."
-        rows = [self._row(i) for i in range(len(self.names))]
-        lines = table_lines(HEADINGS, rows, right=HEADINGS[1:5])
-        return "\n".join([*lines, *self._notes()])
+        timed = np.flatnonzero(np.isfinite(self.half_time)).tolist()
+        if not timed:
+            return "No mode has a half-time that is known in closed form."
+        said = [f"{self.meaning(self.names[i])} (t = {self.half_time[i]:.3g})" for i in timed]
+        more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
+        return f"First {', then '.join(said[:SAID])}{more}."
 
-    def _row(self, i: int) -> tuple[str, ...]:
-        name, (low, high) = self.names[i], self.ranges[i]
-        number = lambda value: "" if np.isnan(value) else f"{value:.4g}"
-        span = "" if np.isnan(low) else f"{low:.4g} to {high:.4g}"
-        outputs = "" if name in self.unnamed else ", ".join(self.strongest(name))
-        numbers = (number(v[i]) for v in (self.drive, self.final, self.half_time))
-        return (name, *numbers, span, self.meaning(name), outputs)
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """How far, and on which side, every item stands in every mode; returns the axes.
 
-    def _notes(self) -> list[str]:
-        """What the columns mean, and what the table cannot say."""
-        timed = np.isfinite(self.half_time).any()
-        lines = ["half-time: to half of the final strength"] if timed else []
-        lines.append(f"start: {self.start.description}")
-        if np.isfinite(self.ranges).any():
-            lines.append(
-                f"range: least and largest half-time predicted from {len(self.seed_times)} starts"
-            )
-        if len(self.unnamed) < len(self.names):
-            share = f"{self.least:.2g} of the largest in the mode"
-            lines.append(f"named: loadings of at least {share}")
-        elif not timed:
-            lines.append("no half-times: they are known for scalar modes with a closed form")
-        count = len(self.seed_times)
-        for a, b in self.ties:
-            other = f", in the other order in {self.swapped(a, b)} of {count} starts"
-            lines.append(f"tie: {a} and {b}{other if count else ''}")
-        mixed = "only what they span together has a meaning"
-        lines += [f"equal s: {_some(group)}; {mixed}" for group in self.equal]
-        lines += [f"never told apart: {_some(group)}" for group in self.alike]
-        return [*lines, *(f"no words for {name}: {why}" for name, why in self.unnamed.items())]
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> items = {"item": ["a", "b"]}
+        >>> data = nr.Dataset({"x": np.eye(2)}, {"y": [[1, 1], [1, 0]]}, labels=items)
+        >>> found = nr.reduce(nr.Architecture.chain(2, 8, 2), data).modes(scale=1e-3)
+        >>> [text.get_text() for text in found.plot().get_yticklabels()]
+        ['mode1', 'mode2']
+
+        ```
+        """
+        from neuralrace.plot import draw_matrix
+
+        require(
+            self.names,
+            "there are no modes to draw",
+            got="a race without blocks",
+            wanted="at least one mode",
+            fix="print(race) says why nothing is learned",
+        )
+        loading = np.nan_to_num(self.item_loading)
+        return draw_matrix(
+            loading, rows=self.names, columns=self.items, scale="loading of the item", ax=ax
+        )
+
+    def _printed(self) -> pandas.DataFrame | None:
+        frame = self.frame()
+        spans = frame[["least", "largest"]].to_numpy().tolist()
+        frame["range"] = ["" if low != low else f"{low:.4g} to {high:.4g}" for low, high in spans]
+        frame["items"] = [self.meaning(name) for name in self.names]
+        return frame.loc[:, list(HEADINGS)] if self.names else None
 
 
 def modes_of(
@@ -195,13 +281,13 @@ def modes_of(
     begin = _start(race, start, scale)
     seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
     least = real_number("least", least, above=0, below=1, fix="leave it out for a third")
-    if seeds and scale is None:
-        raise NeuralRaceError(
-            "random starts need the scale of the weights",
-            got=f"seeds = {seeds}, without scale",
-            wanted="the standard deviation of initial weights",
-            fix="race.modes(scale=1e-3, seeds=10)",
-        )
+    require(
+        not (seeds and scale is None),
+        "random starts need the scale of the weights",
+        got=f"seeds = {seeds}, without scale",
+        wanted="the standard deviation of initial weights",
+        fix="race.modes(scale=1e-3, seeds=10)",
+    )
     final, half = _times(race, begin)
     drawn = [_times(race, race.start(w))[1] for w in _weights(race, scale, seeds, key)]
     by_seed = np.array(drawn).reshape(seeds, len(race.blocks))
@@ -225,7 +311,7 @@ def modes_of(
         least,
         {block.name: _reason(block) for block in blocks if not block.is_scalar},
         () if label is None else _alike(item_names, [found[2] for found in loadings]),
-        tuple(tuple(scalar[copy.block].name for copy in group) for group in identical(scalar)),
+        tuple(tuple(scalar[i].name for i in group) for group in groups_of_copies(scalar)),
         begin,
     )
 
@@ -234,13 +320,13 @@ def modes_of(
 
 
 def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
-    if (start is None) == (scale is None):
-        raise NeuralRaceError(
-            "half-times need one start",
-            got="neither start nor scale" if start is None else "both start and scale",
-            wanted="weights or a number as start, or the scale of random weights",
-            fix="race.modes(scale=1e-3), or race.modes(0.01)",
-        )
+    require(
+        (start is None) != (scale is None),
+        "half-times need one start",
+        got="neither start nor scale" if start is None else "both start and scale",
+        wanted="weights or a number as start, or the scale of random weights",
+        fix="race.modes(scale=1e-3), or race.modes(0.01)",
+    )
     if start is not None:
         return race.start(start)
     found = start_from_scale(race.blocks, race.split, weight_scale(scale))
@@ -305,22 +391,22 @@ def _output_names(
             one_of("output node", node, outputs, "names takes {output node: names}")
             given[node] = entries(f"names of {node}", texts)
     elif names is not None:
-        if len(outputs) > 1:
-            raise NeuralRaceError(
-                "the network has several output nodes",
-                got="one list of names",
-                wanted=f"names for {listed(outputs)}",
-                fix="names={node: [name, …]}",
-            )
+        require(
+            not len(outputs) > 1,
+            "the network has several output nodes",
+            got="one list of names",
+            wanted=f"names for {listed(outputs)}",
+            fix="names={node: [name, …]}",
+        )
         given = {node: entries("names", names) for node in outputs}
     for node, texts in given.items():
-        if len(texts) != sizes[node]:
-            raise NeuralRaceError(
-                f"output {node!r} needs one name for each of its numbers",
-                got=f"{len(texts)} names",
-                wanted=f"{sizes[node]} names",
-                fix="name the columns of y in their order",
-            )
+        require(
+            len(texts) == sizes[node],
+            f"output {node!r} needs one name for each of its numbers",
+            got=f"{len(texts)} names",
+            wanted=f"{sizes[node]} names",
+            fix="name the columns of y in their order",
+        )
     return tuple(str(text) for node in outputs for text in given[node])
 
 
@@ -381,7 +467,7 @@ def _by_size(size: np.ndarray, least: float) -> list[int]:
     What the sizes differ by is compared to eight digits, so that rounding does not order them.
     """
     rounded = np.round(size / (size.max(initial=0.0) or 1.0), 8)
-    kept = np.flatnonzero((rounded >= least - SAME) & (rounded > 0))
+    kept = np.flatnonzero((rounded >= least - EQUAL) & (rounded > 0))
     return sorted(kept.tolist(), key=lambda i: -rounded[i]) or [0]
 
 
@@ -409,6 +495,6 @@ def _alike(names: Sequence[str], tables: Sequence[np.ndarray]) -> tuple[tuple[st
     groups: dict[int, list[str]] = {}
     seen = np.concatenate([np.zeros((1, len(names))), *tables])
     for i, name in enumerate(names):
-        near = np.abs(seen[:, : i + 1] - seen[:, i : i + 1]).max(axis=0, initial=0.0) <= SAME
+        near = np.abs(seen[:, : i + 1] - seen[:, i : i + 1]).max(axis=0, initial=0.0) <= EQUAL
         groups.setdefault(int(np.argmax(near)), []).append(name)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)

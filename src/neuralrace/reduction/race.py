@@ -13,47 +13,56 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.dynamics import StoppedError
-from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.exactness import EXACT, Exactness
-from neuralrace.reduction.blocks.finding import find_blocks
-from neuralrace.reduction.equations.closed_form import ClosedForm
-from neuralrace.reduction.equations.mode_form import SHOWN
-from neuralrace.reduction.equations.polynomial import drive_when_on
-from neuralrace.reduction.equations.subspace import MAX_VARIABLES
-from neuralrace.reduction.equations.symbols import (
-    Variable,
-    WrittenMode,
-    block_form,
-    conserved,
-    equations,
-    statistics_in_symbols,
-    written_mode,
-)
-from neuralrace.reduction.equations.typeset import latex
+from neuralrace.errors import NeuralRaceError, check_kind, require
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.closed_form import ClosedForm
+from neuralrace.reduction.find_blocks import Exactness, find_blocks
+from neuralrace.reduction.merging import MAX_VARIABLES
+from neuralrace.reduction.mode_form import SHOWN, block_form
 from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
-from neuralrace.reduction.solving.initial import (
+from neuralrace.reduction.polynomial import drive_when_on
+from neuralrace.reduction.reconstruct import Source, evaluations
+from neuralrace.reduction.solve import checked_tolerance, solve_blocks
+from neuralrace.reduction.start import (
     Start,
     StartLike,
     check_start_known,
     start_from_number,
     start_from_weights,
 )
-from neuralrace.reduction.solving.reconstruct import Source, evaluations, full_weights, losses_on
-from neuralrace.reduction.solving.solution import checked_tolerance, solve_blocks
-from neuralrace.reduction.summary import summary
+from neuralrace.reduction.symbols import (
+    Variable,
+    WrittenMode,
+    conserved,
+    equations,
+    statistics_in_symbols,
+    written_mode,
+)
+from neuralrace.reduction.words import (
+    HEADINGS,
+    block_frame,
+    draw_blocks,
+    latex,
+    printed_rows,
+    sentences,
+)
+from neuralrace.results import SENTENCES, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
-from neuralrace.statistics.split import split_neurons
+from neuralrace.statistics.nodes import split_neurons
+from neuralrace.text import table_lines
+from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
     import sympy
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Race:
+class Race(Result):
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
     `split` is the network after nodes with gates per neuron are split, so that every gate is on a
@@ -141,7 +150,8 @@ class Race:
         so that only the first matters, and a learned mode expels later ones from its hidden
         direction (docs/reduction.md, "Random starts of deep networks", shows the limits). Where
         other pathways turn the error along a path around, the decaying half is the one that grows
-        in the end: the start keeps it (`Start.both`), and `solve` follows both halves there. A
+        in the end, and hidden directions that modes share decide how soon: `solve` goes back to the
+        weights there, and follows all modes of these hidden nodes together, which is exact. A
         number
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
@@ -181,14 +191,14 @@ class Race:
         fits = len(start.weights) == len(self.blocks) and all(
             block.fits(w) for block, w in zip(self.blocks, start.weights, strict=True)
         )
-        if not fits or start.data not in (None, self._digest):
-            raise NeuralRaceError(
-                "this is the start of another race",
-                got=f"{len(start.weights)} blocks: {start.description}"
-                + (", of other data" if fits else ""),
-                wanted=f"a start of the {len(self.blocks)} blocks of this race",
-                fix="make it with race.start(…) of the same race",
-            )
+        require(
+            not (not fits or start.data not in (None, self._digest)),
+            "this is the start of another race",
+            got=f"{len(start.weights)} blocks: {start.description}"
+            + (", of other data" if fits else ""),
+            wanted=f"a start of the {len(self.blocks)} blocks of this race",
+            fix="make it with race.start(…) of the same race",
+        )
 
     def solve(
         self,
@@ -208,9 +218,9 @@ class Race:
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
         by block and edge) and, where there are at most 1000 paths in a block, the strength of every
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
-        a matrix block the Frobenius norm of this product. A mode that is followed with both halves
-        of its start has two hidden neurons, one for each. Outputs on all samples are computed when
-        asked for: `solution.outputs`.
+        a matrix block the Frobenius norm of this product. Modes that are followed together
+        have as many hidden neurons as they reach hidden directions. Outputs on all samples are
+        computed when asked for: `solution.outputs`.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
         as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the
@@ -244,15 +254,16 @@ class Race:
     def _sourced(self, solution: Trajectory, others: Mapping[str, Dataset]) -> Trajectory:
         """The solution with a reference to its data, to compute outputs and weights on request."""
         weight = self.data.sample_weight
-        on = lambda data: losses_on(self.blocks, self.split, solution, data)
+        source = Source(self.blocks, self.split)
+        others_loss = {name: {"loss": source.loss_on(solution, d)} for name, d in others.items()}
         return Trajectory(
             solution.time,
             solution.loss,
-            values={**solution.values, **{name: {"loss": on(d)} for name, d in others.items()}},
+            values={**solution.values, **others_loss},
             settings=solution.settings | {"data": self._digest, "clock": "flow"},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,
-            source=Source(self.blocks, self.split),
+            source=source,
         )
 
     @cached_property
@@ -278,14 +289,14 @@ class Race:
         ```
         """
         check_kind("solution", solution, Trajectory, "pass what race.solve returned")
-        if solution.settings.get("data", self._digest) != self._digest:
-            raise NeuralRaceError(
-                "this is the solution of another race",
-                got="a trajectory on other data",
-                wanted="what race.solve of this race returned",
-                fix="pass the solution of this race",
-            )
-        return full_weights(self.blocks, self.split, solution, t, key)
+        require(
+            solution.settings.get("data", self._digest) == self._digest,
+            "this is the solution of another race",
+            got="a trajectory on other data",
+            wanted="what race.solve of this race returned",
+            fix="pass the solution of this race",
+        )
+        return Source(self.blocks, self.split).weights(solution, t, key)
 
     # ---- in symbols ----------------------------------------------------------------------------
 
@@ -468,14 +479,15 @@ class Race:
         >>> data = nr.Dataset({"x": np.eye(4)}, {"y": y}, labels={"item": items})
         >>> race = nr.reduce(nr.Architecture.chain(4, 32, 4), data)
         >>> print(race.modes(scale=1e-3, names=["grow", "roots", "move", "swim"]))
-        mode        s   final  half-time  items                             outputs
+        First what all share (t = 9.54), then salmon, robin against pine, rose (t = 15.1), then \
+robin against salmon (t = 32.9).
+        mode        s   final  half time  items                             outputs
         mode1   0.627   2.508      9.539  what all share                    +grow, +move, +roots
         mode2  0.3787   1.515      15.13  salmon, robin against pine, rose  −roots, +move, +swim
         mode3  0.1612  0.6448      32.89  robin against salmon              −swim, +move
-        half-time: to half of the final strength
-        start: the average of random weights of standard deviation 0.001
-        named: loadings of at least 0.33 of the largest in the mode
-        never told apart: pine, rose
+        pine and rose are the same to this network: they are never told apart.
+        Start: the average of random weights of standard deviation 0.001. Named: loadings of at \
+least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
@@ -513,8 +525,58 @@ class Race:
         blocks = f"{count} block{'s' * (count != 1)}, {scalar} of them scalar"
         return f"Race({blocks}; residual {self.residual:.1e})"
 
-    def __str__(self) -> str:
-        return summary(self)
+    def frame(self) -> pandas.DataFrame:
+        """One row per block, the strongest first.
+
+        `block` is its name; `inputs` and `outputs`, how many directions it has at its ends; `s`,
+        its drive; `growth_rate`, at which small weights grow; `scalar`, whether it is a mode;
+        `weights`, how many numbers its network has; `loss`, its loss at zero weights; and
+        `copy_of`, the first block that it equals.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> race.frame()[["block", "inputs", "s", "scalar"]].round(4).to_numpy().tolist()[0]
+        ['mode1', 1, 0.3536, True]
+
+        ```
+        """
+        return block_frame(self)
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What the blocks are and how exact they are, and what else is worth a remark.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> race.sentences()[0].text
+        '4 independent blocks, all of them scalar modes; exact (no coupling above 1e-08).'
+
+        ```
+        """
+        return tuple(sentences(self))
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """The drive of every block, the strongest first; returns the axes.
+
+        Modes are filled dots, and blocks that are no modes are open ones.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> race.plot().get_ylabel()
+        'drive s'
+
+        ```
+        """
+        return draw_blocks(self, ax)
+
+    def _printed(self) -> pandas.DataFrame | None:
+        rows = [dict(zip(HEADINGS, row, strict=True)) for row in printed_rows(self)]
+        return framed(HEADINGS, rows) if rows else None
+
+    def __str__(self) -> str:  # as every result, but without pandas, which takes long to import
+        return self.describe()
 
     def describe(self, *, full: bool = False) -> str:
         """The text that `print(race)` shows; with `full`, all modes and variables with all edges.
@@ -529,10 +591,13 @@ class Race:
 
         ```
         """
-        return summary(self, switch("full", full))
-
-    def _repr_markdown_(self) -> str:
-        return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
+        full = switch("full", full)
+        first, *others = (sentence.text for sentence in sentences(self, full))
+        left = len(others) - SENTENCES + 1
+        if not full and left > 0:
+            others[SENTENCES - 1 :] = [f"({left} more: sentences())"]
+        rows = printed_rows(self, full)
+        return "\n".join([first, *(table_lines(HEADINGS, rows) if rows else []), *others])
 
 
 def _has_axes(value: object) -> bool:

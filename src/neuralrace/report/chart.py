@@ -218,14 +218,14 @@ def drawing(curves: Curves) -> bytes:
     return picture
 
 
-def drawn_curves(curves: Curves) -> Axes:
+def drawn_curves(curves: Curves, ax: Axes | None = None) -> Axes:
     """Curves as matplotlib draws them: the kinds in their order, theory on top."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 
     positive = any((curve.seeds > 0).any() for curve in curves.curves)
     with style():
-        _, ax = plt.subplots()
+        ax = plt.subplots()[1] if ax is None else ax
         for kind in ("relu", "simulation", "theory"):
             those = [curve for curve in curves.curves if curve.kind == kind]
             if those:

@@ -18,6 +18,8 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
+import numpy as np
+
 from neuralrace.report import chart
 from neuralrace.report.formulas import formula
 from neuralrace.report.page import DEFAULT, Page, Picture, Table
@@ -72,6 +74,8 @@ def value(given: Any, digits: int = 4) -> str:
         given = given.tolist()
     if isinstance(given, bool):
         return "true" if given else "false"
+    if isinstance(given, float) and np.isinf(given):
+        return "never" if given > 0 else "−∞"
     if isinstance(given, float):
         return f"{given:.{digits}g}"
     if isinstance(given, (list, tuple)):

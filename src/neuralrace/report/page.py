@@ -23,6 +23,8 @@ from neuralrace.plot import FORMATS, current_look, picture_bytes
 
 if TYPE_CHECKING:
     import matplotlib.figure
+    import pandas
+    from matplotlib.axes import Axes
 
 PAGE = "index.html"
 """The name of the page itself."""
@@ -102,6 +104,26 @@ class Table:
                     fix="give one cell per column, None where there is nothing to show",
                 )
         _check_optional_file(self.file)
+
+    @classmethod
+    def of(cls, frame: pandas.DataFrame, caption: str = "", file: str = "") -> Table:
+        """The table of a result: what `frame()` returns; its CSV is that of the frame.
+
+        ```python
+        >>> import pandas
+        >>> from neuralrace import report
+        >>> frame = pandas.DataFrame({"gating": ["xor", "linear"], "time": [1.25, float("inf")]})
+        >>> report.Table.of(frame).csv() == frame.to_csv(index=False)
+        True
+
+        ```
+        """
+        return cls(
+            list(map(str, frame)),
+            [list(map(_cell, row)) for row in frame.itertuples(index=False)],
+            caption,
+            file,
+        )
 
     def csv(self) -> str:
         """The table as CSV, numbers to the last digit."""
@@ -216,6 +238,12 @@ class Curves:
                     fix="name them apart, or give the seeds of one curve together as (S, T)",
                 )
         _check_optional_file(self.file)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The curves as matplotlib draws them: the kinds in their order, theory on top."""
+        from neuralrace.report.chart import drawn_curves
+
+        return drawn_curves(self, ax)
 
     def csv(self) -> str:
         """Every point of every curve as CSV, one line per point, numbers to the last digit."""
@@ -474,6 +502,14 @@ def _check_optional_file(name: str) -> None:
 
 def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _cell(value: Any) -> Cell:
+    """A value of a frame as it is kept in a table: what is missing is None."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    return value if type(value) in (bool, int, float, str) else str(value)
 
 
 def _csv(rows: Sequence[Sequence[Cell]]) -> str:

@@ -104,8 +104,8 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     ```
     """
     from neuralrace.reduction import Race
-    from neuralrace.reduction.equations.symbols import equations as race_equations
-    from neuralrace.reduction.equations.symbols import statistics_in_symbols
+    from neuralrace.reduction.symbols import equations as race_equations
+    from neuralrace.reduction.symbols import statistics_in_symbols
 
     check_kind("race", race, Race, "for example equations_of(nr.reduce(arch, data))")
     modes, left_out = race._written(start)

@@ -16,7 +16,7 @@ from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
-from neuralrace.statistics.split import SplitNetwork, split_neurons
+from neuralrace.statistics.nodes import SplitNetwork, split_neurons
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import checked_weights
 

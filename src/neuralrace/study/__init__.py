@@ -6,7 +6,6 @@ from neuralrace.study.answers import (
     Answer,
     contest_places,
     contest_sentences,
-    order_sentence,
     race_sentence,
 )
 from neuralrace.study.build import Problem
@@ -41,7 +40,6 @@ __all__ = [
     "draft",
     "feature_names",
     "new_study",
-    "order_sentence",
     "race_sentence",
     "read_masks",
     "read_table",

@@ -109,7 +109,7 @@ OUTPUTS = (
     Output("error_types", "explain", _outputs_of("a few types of neurons"), SEE),
     Output("error_narrow", "explain", _outputs_of("a narrow ReLU network"), SEE),
     Output("error_NAME", "explain", _outputs_of("this gating"), SEE),
-    Output("left_out", "explain", "which explanations could not be made, and why"),
+    Output("left_out", "explain", "which explanations could not be made, and why, as JSON"),
     Output("refused", "", "which questions have no answer in this cell, and why, as JSON; there "
            "where a study asks several"),
 )  # fmt: skip
@@ -139,6 +139,16 @@ def output_of(name: str) -> Output | None:
     return None
 
 
+def about(name: str) -> str:
+    """What an output is, with the name of its gating; empty for one that is not of a study."""
+    output = output_of(name)
+    if output is None:
+        return ""
+    front, gating, _ = output.name.partition("NAME")
+    named = f"the gating {name.removeprefix(front)}" if gating else "this gating"
+    return output.what.replace("this gating", named)
+
+
 def described(name: str) -> str:
     """The sentence that defines an output, without its full stop.
 
@@ -149,13 +159,4 @@ def described(name: str) -> str:
 
     ```
     """
-    output = output_of(name)
-    if output is None:
-        return name
-    front, gating, _ = output.name.partition("NAME")
-    what = output.what
-    if gating:
-        named = name[len(front) :]
-        what = what.replace("this gating's", f"the gating {named}'s")
-        what = what.replace("this gating", f"the gating {named}")
-    return f"{name}: {what}"
+    return ": ".join(filter(None, [name, about(name)]))

@@ -42,11 +42,11 @@ def page_of(result: Result, command: str = "") -> Page:
     study = result.study
     settings = study.settings
     asked = settings.about or " ".join(answer.title for answer in result.answers.values())
-    each = [answer.short or answer.sentences[:1] for answer in result.answers.values()]
-    answers = [" ".join(sentences) for sentences in each if sentences]
+    joined = lambda said, sign: sign.join(each.text for each in said)
+    answers = [joined(answer.top, " ") for answer in result.answers.values()]
     answers += [f"{question} is left out, see below." for question in result.refused]
     sections = [
-        Section(answer.title, [Text("\n\n".join(answer.sentences)), *answer.parts])
+        Section(answer.title, [Text(joined(answer.sentences(), "\n\n")), *answer.parts])
         for answer in result.answers.values()
     ]
     if result.refused:

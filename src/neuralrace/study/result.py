@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, final
 from neuralrace.checks import file_path, not_overwritten, writable_folder
 from neuralrace.errors import NeuralRaceError
 from neuralrace.report import File, to_json, write
+from neuralrace.results import Result as Shown
+from neuralrace.results import Sentence, framed
 from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
 from neuralrace.study.copies import originals
@@ -20,6 +22,8 @@ from neuralrace.trajectory import save_table
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from neuralrace.study.study import Study
 
@@ -30,7 +34,7 @@ KEPT = "page.json"
 
 @final
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Shown):
     """The answers of a study; made by `Study.run`.
 
     `result["contest"]` is one `Answer`; `answers` are all of them, in the order of the report.
@@ -65,15 +69,24 @@ class Result:
             )
         return self.answers[question]
 
-    def table(self, question: str) -> pandas.DataFrame:
-        """The table of an answer, as pandas has it."""
-        return self[question].table
+    def frame(self) -> pandas.DataFrame:
+        """One row per number of an answer: `question`, `number`, `value`; see docs/studies.md."""
+        rows = [
+            {"question": question, "number": name, "value": value}
+            for question, answer in self.answers.items()
+            for name, value in answer.numbers.items()
+        ]
+        return framed(("question", "number", "value"), rows)
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[Sentence, ...]:
         """All answers in words, and why questions were left out."""
-        said = [text for answer in self.answers.values() for text in answer.sentences]
-        return *said, *(f"{name} is left out: {e.reason}." for name, e in self.refused.items())
+        said = [each for answer in self.answers.values() for each in answer.sentences()]
+        left_out = (f"{name} is left out: {e.reason}." for name, e in self.refused.items())
+        return *said, *(Sentence("left out", text) for text in left_out)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """The curves of the first answer."""
+        return next(iter(self.answers.values())).plot(ax=ax)
 
     @property
     def numbers(self) -> dict[str, float]:

@@ -42,9 +42,9 @@ class Study:
     ...     contest={"check": False},
     ... )
     >>> result = study.run()
-    >>> result["contest"].sentences[0]
+    >>> result["contest"].sentences()[0].text
     'linear is predicted to learn first, at t = 8.021; xor 33 % later.'
-    >>> result.table("contest")["candidate"].to_list()
+    >>> result["contest"].frame()["candidate"].to_list()
     ['linear', 'xor']
 
     ```

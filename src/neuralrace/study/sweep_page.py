@@ -22,8 +22,9 @@ from neuralrace.report import (
     Text,
     provenance,
 )
+from neuralrace.results import Sentence
 from neuralrace.study.grid import axes_of
-from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, described, output_of
+from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, about, described, output_of
 from neuralrace.study.page import settings_with_sources
 
 if TYPE_CHECKING:
@@ -46,15 +47,15 @@ DIFFER, FAILED = "seeds have different winners", "no cell has an answer"
 """What stands in the place of a winner."""
 
 
-def sweep_sentences(found: Sweep) -> tuple[str, ...]:
+def sweep_sentences(found: Sweep) -> tuple[Sentence, ...]:
     """The headline, how the chief outputs change, what failed, and what is missing and why."""
-    first, counts, *rest = str(found).splitlines()
-    failed = [line.strip() for line in rest if line.strip().startswith("failed")]
-    lines = [f"{first}; {counts.strip()}.", *failed]
     names = in_order(found)
     chief = [n for n in names if (output := output_of(n)) is not None and output.chief]
-    changes = [line for name in chief for line in _change(found, name)]
-    return *_winners(found), *changes, *lines, *_missing(found)
+    changes = (line for name in chief for line in _change(found, name))
+    said = {"winner": _winners(found), "change": changes}
+    missing = (Sentence("missing", text) for text in _missing(found))
+    front = (Sentence(name, text) for name, texts in said.items() for text in texts)
+    return *front, *found.sentences(), *missing
 
 
 def in_order(found: Sweep) -> list[str]:
@@ -148,7 +149,7 @@ def _change(found: Sweep, name: str) -> Iterator[str]:
         ]
         of = f" (mean of {seeds} seeds)" if seeds > 1 else ""
         if told:
-            what = described(name).partition(": ")[2]
+            what = about(name)
             what = what if where else f"{what[:1].upper()}{what[1:]}"
             yield f"{where}{what} ({name}) is {' and '.join(told)}{of}."
 
@@ -184,7 +185,8 @@ def _missing(found: Sweep) -> Iterator[str]:
                 said = f": {reason}" if reason else ""
                 yield f"{name} has no value in {count} of {int(there.sum())} cells{said}."
     if "left_out" in found.data:
-        reasons = [r for cell in found.data["left_out"].values[done] for r in cell.split("; ") if r]
+        cells = [json.loads(cell or "{}") for cell in found.data["left_out"].values[done]]
+        reasons = [f"{row}: {why}" for cell in cells for row, why in cell.items()]
         for reason in dict.fromkeys(reasons):
             yield f"Left out of `explain` in {reasons.count(reason)} cells: {reason}."
 
@@ -197,18 +199,18 @@ def sweep_page(
 ) -> Page:
     """The page of a sweep; `frame` is the table of its cells, `files` what the study reads."""
     sentences = sweep_sentences(found)
-    headline = tuple(_winners(found)) or sentences[:1]
-    over: list[Part] = [Text("\n\n".join(sentences[len(headline) :]))]
+    headline = [said for said in sentences if said.id == "winner"] or [*sentences[:1]]
+    others = (said.text for said in sentences if said not in headline)
+    over: list[Part] = [Text("\n\n".join(others))]
     for _, names in groupby(in_order(found), key=lambda n: getattr(output_of(n), "name", n)):
         over += curves(found, list(names))
     # a page shows so many; all are in the CSV file
-    rows = [[_cell(v) for v in row] for row in frame.head(2000).itertuples(index=False)]
-    cells = Table([str(c) for c in frame.columns], rows, "Cells")
+    cells = Table.of(frame.head(2000), "Cells")
     seeds = found.definition.axes.get(SEED, [1])
     return Page(
         title=study.title,
         question=study.settings.about or "How do the answers change?",
-        answer=headline,
+        answer=[said.text for said in headline],
         sections=[
             Section("Over the sweep", over),
             Section("What the outputs are", [_outputs(found)]),
@@ -239,7 +241,7 @@ def _outputs(found: Sweep) -> Table:
     rows: list[list[Any]] = []
     for name in in_order(found):
         values, output = found.data[name], output_of(name)
-        what = described(name).partition(": ")[2]
+        what = about(name)
         what += "; of the gating `followed`" if output is not None and output.followed else ""
         if values.dtype.kind == "O":
             rows.append([name, what, None, None, None])

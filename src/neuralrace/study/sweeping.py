@@ -14,6 +14,7 @@ import numpy as np
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.dynamics import train_ensemble
 from neuralrace.report import write
+from neuralrace.results import Result, Sentence
 from neuralrace.study.answers.gates import rows_asked
 from neuralrace.study.answers.theory import ALIGNED
 from neuralrace.study.build import UNGATED, Problem, build
@@ -32,6 +33,7 @@ from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
     from neuralrace.study.study import Study
 
@@ -85,7 +87,7 @@ def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
             found["followed"] = work.followed if {"predict", "certify"} & set(answers) else ""
         if work.asks("explain"):
             gone = answers["explain"].value.left_out if "explain" in answers else {}
-            found["left_out"] = "; ".join(f"{k}: {v}" for k, v in gone.items())
+            found["left_out"] = json.dumps(dict(gone)) if gone else ""
         if len(problem.settings.questions) > 1:
             reasons = {question: error.reason for question, error in refused.items()}
             found["refused"] = json.dumps(reasons) if reasons else ""
@@ -177,7 +179,7 @@ def _group(
 
 @final
 @dataclass(frozen=True, eq=False)
-class SweepResult:
+class SweepResult(Result):
     """What a sweep of a study found: the numbers of all answers at every cell.
 
     `sweep.data` is a labelled `xarray.Dataset`; see `nr.sweep`.
@@ -191,7 +193,7 @@ class SweepResult:
     ...     contest={"check": False},
     ...     sweep={"over": {"task.parameters.delta": [0.5, 1.0]}},
     ... )
-    >>> table = study.sweep().table
+    >>> table = study.sweep().frame()
     >>> table[["task.parameters.delta", "seed"]].values.tolist()
     [[0.5, 1.0], [1.0, 1.0]]
     >>> bool(table["time_linear"][0] > table["time_linear"][1])  # a larger offset is learned faster
@@ -203,32 +205,23 @@ class SweepResult:
     study: Study
     sweep: Sweep
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
+    def frame(self) -> pandas.DataFrame:
+        """One row per cell; where cells failed, with a column of their errors."""
+        return self.sweep.frame()
+
+    def sentences(self) -> tuple[Sentence, ...]:
         """Where the winner changes, how the answers change, what failed and what is missing."""
         return sweep_sentences(self.sweep)
 
-    @property
-    def table(self) -> pandas.DataFrame:
-        """One row per cell; where cells failed, with a column of their errors."""
-        data = self.sweep.data
-        if self.sweep.failed:
-            axes = tuple(self.sweep.definition.axes)
-            errors = np.full(self.sweep.done.shape, "", object)
-            for failure in self.sweep.failed:
-                place = [
-                    self.sweep.definition.axes[name].index(value)
-                    for name, value in failure.cell.items()
-                ]
-                errors[tuple(place)] = failure.error
-            data = data.assign(error=(axes, errors))
-        return data.to_dataframe().reset_index()
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The first output over what is swept."""
+        return self.sweep.plot(ax=ax)
 
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report and a CSV file of all cells into a folder; returns the page."""
         folder = writable_folder(file_path(folder, "out/study"))
         problem = build(self.study.settings, self.study.document)
-        page = sweep_page(self.study, self.sweep, self.table, copied_files(problem), command)
+        page = sweep_page(self.study, self.sweep, self.frame(), copied_files(problem), command)
         return write(page, folder, keep=originals(problem))
 
 

@@ -18,10 +18,13 @@ SEED = "seed"
 
 
 def draw_sweep(
-    found: Sweep, name: str, over: str | None, ax: matplotlib.axes.Axes | None
+    found: Sweep, name: str | None, over: str | None, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
     """See `Sweep.plot`."""
     check_axes(ax)
+    if name is None:
+        numbers = (n for n, each in found.data.data_vars.items() if each.dtype.kind in "biuf")
+        name = str(next(numbers, ""))
     one_of("result", name, map(str, found.data.data_vars), "one of the results of the sweep")
     value = found.data[name]
     axes = [axis for axis in found.definition.axes if axis != SEED] or [SEED]

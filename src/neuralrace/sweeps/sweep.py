@@ -16,6 +16,7 @@ import numpy as np
 from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.progress import progress
+from neuralrace.results import Result, Sentence
 from neuralrace.sweeps.arrays import InMemory
 from neuralrace.sweeps.cells import Failure
 from neuralrace.sweeps.definition import BATCH, Definition, Function, defined
@@ -25,6 +26,7 @@ from neuralrace.sweeps.store import read_store, tell, writing
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import pandas
     import xarray
 
 TELLING = 0.5
@@ -33,7 +35,7 @@ TELLING = 0.5
 
 @final
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Result):
     """What a sweep has computed; see `nr.sweep`.
 
     `data` is an `xarray.Dataset` with the axes of the sweep as its dimensions, and NaN where a
@@ -67,25 +69,45 @@ class Sweep:
         return self.definition.cells - int(self.done.sum()) - len(self.failed)
 
     def plot(
-        self, name: str, *, over: str | None = None, ax: matplotlib.axes.Axes | None = None
+        self,
+        name: str | None = None,
+        *,
+        over: str | None = None,
+        ax: matplotlib.axes.Axes | None = None,
     ) -> matplotlib.axes.Axes:
         """A result over an axis of numbers, every seed faintly; over two axes, a map.
 
-        See `neuralrace.sweeps.picture`. `over` is the horizontal axis, the first one by default;
-        an axis called `seed` is averaged over.
+        See `neuralrace.sweeps.picture`. `name` is the first result of numbers by default, and
+        `over`, the horizontal axis, the first axis; one called `seed` is averaged over.
         """
         from neuralrace.sweeps.picture import draw_sweep
 
         return draw_sweep(self, name, over, ax)
 
-    def __str__(self) -> str:
+    def frame(self) -> pandas.DataFrame:
+        """One row per cell, and per entry of results that are arrays; NaN where there is none.
+
+        Where cells failed, `error` says why.
+        """
+        data = self.data
+        if self.failed:
+            errors = np.full(self.done.shape, "", object)
+            axes = self.definition.axes.items()
+            for failure in self.failed:
+                place = tuple(values.index(failure.cell[name]) for name, values in axes)
+                errors[place] = failure.error
+            data = data.assign(error=(tuple(self.definition.axes), errors))
+        return data.to_dataframe().reset_index()
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """How many cells there are, how many are done, and the first that failed."""
         axes = " × ".join(f"{n} ({len(v)})" for n, v in self.definition.axes.items())
         counts = f"{int(self.done.sum())} done, {len(self.failed)} failed, {self.missing} missing"
-        lines = [f"Sweep of {self.definition.cells} cells: {axes}", f"  {counts}"]
-        lines += [f"  results: {', '.join(map(str, self.data.data_vars)) or 'none'}"]
-        shown = [f"  failed: {failure}" for failure in self.failed[:3]]
-        more = len(self.failed) - len(shown)
-        return "\n".join(lines + shown + ([f"  and {more} more"] if more > 0 else []))
+        first = f"Sweep of {self.definition.cells} cells: {axes}; {counts}."
+        failed = [f"failed: {failure}" for failure in self.failed[:3]]
+        more = len(self.failed) - len(failed)
+        failed += [f"and {more} more"] if more > 0 else []
+        return Sentence("cells", first), *(Sentence("failed", text) for text in failed)
 
 
 def sweep(
@@ -142,10 +164,8 @@ def sweep(
     >>> found = nr.sweep(areas, grid, settings={"unit": 10.0})
     >>> found.data["area"].sel(width=2.0).values
     array([20., 40., 60.])
-    >>> print(found)
-    Sweep of 6 cells: width (2) × height (3)
-      6 done, 0 failed, 0 missing
-      results: area
+    >>> print(found.sentences()[0].text)
+    Sweep of 6 cells: width (2) × height (3); 6 done, 0 failed, 0 missing.
 
     ```
     """

@@ -16,8 +16,8 @@ from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, letter_panels, mark_line, style
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.solving.initial import start_from_scale
-from neuralrace.reduction.solving.reconstruct import full_weights
+from neuralrace.reduction.reconstruct import Source
+from neuralrace.reduction.start import start_from_scale
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
@@ -260,7 +260,7 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     p = np.asarray(wide.data.probability)
     gate = {v: np.asarray(wide.data.gates.get(v, np.ones(len(p)))) for v in nodes}
     for i, t in enumerate(solution.time):
-        weights = full_weights(race.blocks, wide, solution, float(t), key)
+        weights = Source(race.blocks, wide).weights(solution, float(t), key)
         seen = seen_by_neurons(wide, weights)
         gated = {v: kept_by_neurons(z, e, gate[v], p, leak) for v, (z, e, _) in seen.items()}
         own = _own_view(wide, weights, {v: each[2] for v, each in gated.items()}, leak)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
-from neuralrace.reduction.solving.initial import later
+from neuralrace.reduction.start import later
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
 from neuralrace.trajectory import Trajectory

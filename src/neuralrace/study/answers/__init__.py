@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from neuralrace.study.answers.answer import Answer
 from neuralrace.study.answers.gates import certify, discover, explain, types
-from neuralrace.study.answers.modes import modes, order_sentence
+from neuralrace.study.answers.modes import modes
 from neuralrace.study.answers.networks import predict, train
 from neuralrace.study.answers.phases import phase_diagram
 from neuralrace.study.answers.theory import (
@@ -35,6 +35,5 @@ __all__ = [
     "Answer",
     "contest_places",
     "contest_sentences",
-    "order_sentence",
     "race_sentence",
 ]

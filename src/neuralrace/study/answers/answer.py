@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import current_look
-from neuralrace.report import Part, Section, Table
-from neuralrace.text import percent as percent
+from neuralrace.report import Curves, Part
+from neuralrace.results import Result, Sentence
 
 if TYPE_CHECKING:
     import pandas
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PICTURE = (3.5, 2.5)
 """Inches of a picture: as wide as fits a phone with text that can be read."""
@@ -31,13 +31,13 @@ def picture_size() -> tuple[float, float]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Result):
     """The answer to one question of a study.
 
-    `sentences` sum it up in words, of which `short` stand at the top of the report. `parts` are
-    what the report shows of it; they are made on first use, because a sweep needs the `numbers`
-    alone. `value` is the library's own object, such as a `Contest`. `data` are tables to keep as
-    netCDF, by the name of the file.
+    `said` are its sentences; those whose ids are in `short` stand at the top of the report, or the
+    first one. `parts` are what the report shows of it; they are made on first use, because a sweep
+    needs the `numbers` alone. `value` is the library's own object, such as a `Contest`. `data` are
+    tables to keep as netCDF, by the name of the file.
 
     ```python
     >>> import neuralrace as nr
@@ -46,7 +46,7 @@ class Answer:
     >>> answer = study.run().answers["reduce"]
     >>> answer.question, list(answer.value)
     ('reduce', ['xor'])
-    >>> answer.table["strength"].round(4).tolist()
+    >>> answer.frame()["strength"].round(4).tolist()
     [0.3536, 0.3536, 0.3536, 0.3536]
 
     ```
@@ -54,40 +54,40 @@ class Answer:
 
     question: str
     title: str
-    sentences: tuple[str, ...]
+    said: tuple[Sentence, ...]
     make_parts: Callable[[], Sequence[Part]]
+    make_frame: Callable[[], pandas.DataFrame]
     numbers: Mapping[str, float] = field(default_factory=dict)
     value: Any = None
     data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
-    short: tuple[str, ...] = ()
+    short: Collection[str] = ()
 
     @cached_property
     def parts(self) -> Sequence[Part]:
         """Tables, curves, pictures and equations, in the order of the report."""
         return self.make_parts()
 
+    def frame(self) -> pandas.DataFrame:
+        """The answer as a table: the one that the report shows and keeps as CSV."""
+        return self.make_frame()
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The answer in words, the most important sentence first."""
+        return self.said
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """The curves of the answer, or a bar for each row of its table."""
+        for part in self.parts:
+            if isinstance(part, Curves):
+                return part.plot(ax=ax)
+        if isinstance(self.value, Result):
+            return self.value.plot(ax=ax)
+        return self.frame().plot.bar(x="block", y="strength", ax=ax)
+
     @property
-    def table(self) -> pandas.DataFrame:
-        """The first table of the answer, also where it is folded away."""
-        import pandas
-
-        for part in _tables(self.parts):
-            return pandas.DataFrame(list(map(list, part.rows)), columns=list(part.head))
-        raise NeuralRaceError(
-            f"the answer to {self.question!r} has no table",
-            got="sentences, curves and pictures",
-            wanted="a table",
-            fix="look at its value, sentences and numbers",
-        )
-
-
-def _tables(parts: Sequence[Part]) -> Iterator[Table]:
-    """All tables of parts and of the sections among them, in order."""
-    for part in parts:
-        if isinstance(part, Table):
-            yield part
-        elif isinstance(part, Section):
-            yield from _tables(part.parts)
+    def top(self) -> tuple[Sentence, ...]:
+        """What stands at the top of the report."""
+        return tuple(said for said in self.said if said.id in self.short) or self.said[:1]
 
 
 def decimals(values: np.ndarray) -> int | None:
@@ -147,20 +147,3 @@ def time_range(times: np.ndarray) -> str:
     if len(times) == 1:
         return text
     return f"{text} ({to_spread(times, times.min())} to {to_spread(times, times.max())})"
-
-
-def finite(value: float) -> float | None:
-    """A number for a table, or None where it is infinite or not a number."""
-    return float(value) if np.isfinite(value) else None
-
-
-def table_of(frame: pandas.DataFrame, caption: str, file: str) -> Table:
-    """The `frame()` of a result as a part of the report; what is not known or never is empty."""
-
-    def cell(value: Any) -> Any:
-        value = value.value if isinstance(value, Enum) else value
-        value = value.item() if isinstance(value, np.generic) else value
-        return finite(value) if isinstance(value, float) else value
-
-    rows = [[cell(value) for value in row] for row in frame.itertuples(index=False)]
-    return Table(list(frame.columns), rows, caption, file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from neuralrace.explanation import Explanation
 from neuralrace.plot import style
 from neuralrace.reln import Certificate, Discovery
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, table_of
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import PICTURE, Answer
 from neuralrace.study.answers.matches import (
     Match,
     match_table,
@@ -24,6 +25,9 @@ from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
 from neuralrace.trajectory import compare
 
+if TYPE_CHECKING:
+    import pandas
+
 
 def discover(work: Work) -> Answer:
     """The gates in the activity of the ReLU networks."""
@@ -32,20 +36,28 @@ def discover(work: Work) -> Answer:
     numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
     matches = matched_gatings(work, found)
     first, *rest = _discovery_sentences(found)
-    short = (first, *nearest_sentences(matches))
-    title = "Which gates do ReLU networks use?"
+    said = (first, *nearest_sentences(matches), *rest)
+    title, short = "Which gates do ReLU networks use?", ("pathways", "nearest")
     parts = partial(_discovery_parts, work, found, matches)
-    return Answer("discover", title, (*short, *rest), parts, numbers, found, short=short)
+    frame = partial(_pathways, found)
+    return Answer("discover", title, said, parts, frame, numbers, found, short=short)
 
 
-def _discovery_parts(work: Work, found: Discovery, matches: list[Match]) -> list[Part]:
-    rows: list[list[Any]] = []
+def _pathways(found: Discovery) -> pandas.DataFrame:
+    """One row per pathway found."""
+    columns = ("layer", "pathway", "share of the weight", "samples on", "which, counted from 1")
+    rows = []
     for node, clusters in found.layers.items():
         for i, share in enumerate(clusters.share):
             on = np.flatnonzero(clusters.pattern[i] > 0.5) + 1
-            rows.append([node, i + 1, float(share), len(on), _listed(on)])
-    head = ["layer", "pathway", "share of the weight", "samples on", "which, counted from 1"]
-    parts: list[Part] = [_patterns(work, found), Table(head, rows, "Pathways found", "gates.csv")]
+            row = (node, i + 1, float(share), len(on), _listed(on))
+            rows.append(dict(zip(columns, row, strict=True)))
+    return framed(columns, rows)
+
+
+def _discovery_parts(work: Work, found: Discovery, matches: list[Match]) -> list[Part]:
+    table = Table.of(_pathways(found), "Pathways found", "gates.csv")
+    parts: list[Part] = [_patterns(work, found), table]
     if matches:
         parts.append(match_table(matches))
     if len(found.curve) > 1:
@@ -70,7 +82,7 @@ def _listed(samples: np.ndarray) -> str:
     return f"{shown} …" if len(samples) > 12 else shown
 
 
-def _discovery_sentences(found: Discovery) -> tuple[str, ...]:
+def _discovery_sentences(found: Discovery) -> tuple[Sentence, ...]:
     patterns = {tuple(p > 0.5) for those in found.patterns.values() for p in those}
     tried = f" (of {min(found.curve)} to {max(found.curve)} tried)" if found.curve else ""
     text = (
@@ -90,7 +102,8 @@ def _discovery_sentences(found: Discovery) -> tuple[str, ...]:
         f"What is rounded away: over training a neuron differs from its pathway on {off:.1f} of "
         f"{clusters.pattern.shape[1]} samples."
     )
-    return f"{text}.", follow, rounded
+    said = {"pathways": f"{text}.", "follow": follow, "rounded": rounded}
+    return tuple(Sentence(*pair) for pair in said.items())
 
 
 def _patterns(work: Work, found: Discovery) -> Picture:
@@ -125,11 +138,7 @@ def certify(work: Work) -> Answer:
     if floors:
         floor = np.stack([c.outputs_over_time for c in floors])
         curves.append(Curve("another seed", floors[0].time, floor, "relu"))
-    rows = [
-        [i + 1, c.outputs_mean, c.outputs_max, c.loss.mean, c.times_floor_outputs]
-        for i, c in enumerate(found)
-    ]
-    head = ["seed", "outputs, mean", "outputs, largest", "loss, mean", "times another seed"]
+    frame = partial(_certificates, found)
 
     def parts() -> list[Part]:
         distances = Curves(
@@ -140,7 +149,7 @@ def certify(work: Work) -> Answer:
             file="certify_outputs.csv",
         )
         printed = Section("As the library prints it", [Code(str(found[0]))], folded=True)
-        return [distances, Table(head, rows, "One certificate per seed", "certify.csv"), printed]
+        return [distances, Table.of(frame(), "One certificate per seed", "certify.csv"), printed]
 
     numbers = {
         "outputs_distance": float(np.mean([c.outputs_mean for c in found])),
@@ -149,13 +158,23 @@ def certify(work: Work) -> Answer:
     if floors:
         numbers["outputs_floor"] = float(np.mean([c.outputs_mean for c in floors]))
     sentences = _certificate_sentences(name, found, floors)
-    title, short = "Is it the same function?", sentences[-1:]
-    return Answer("certify", title, sentences, parts, numbers, tuple(found), short=short)
+    title, value = "Is it the same function?", tuple(found)
+    return Answer("certify", title, sentences, parts, frame, numbers, value, short=("same",))
+
+
+def _certificates(found: list[Certificate]) -> pandas.DataFrame:
+    """One row per seed."""
+    columns = ("seed", "outputs, mean", "outputs, largest", "loss, mean", "times another seed")
+    rows = [
+        (i + 1, c.outputs_mean, c.outputs_max, c.loss.mean, c.times_floor_outputs)
+        for i, c in enumerate(found)
+    ]
+    return framed(columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
 
 def _certificate_sentences(
     name: str, found: list[Certificate], floors: list[Certificate]
-) -> tuple[str, ...]:
+) -> tuple[Sentence, ...]:
     average = float(np.mean([c.outputs_mean for c in found]))
     text = (
         f"On every sample at every moment, the outputs of the gating {name} are "
@@ -168,7 +187,7 @@ def _certificate_sentences(
     if all(c.holds() for c in found):
         same = "the gated network is the same function (MHS Definition 3.1)"
     if not floors:
-        return f"{text}.", f"So {same}."
+        return Sentence("outputs", f"{text}."), Sentence("same", f"So {same}.")
     other = float(np.mean([c.outputs_mean for c in floors]))
     apart = (
         f"Two seeds of the ReLU network are {percent(other)} and "
@@ -179,7 +198,8 @@ def _certificate_sentences(
     joined = f"So {same}, {times} times as far as those of another seed of the ReLU network."
     if all(c.holds() for c in found):
         joined = f"So {same}."
-    return f"{text}.", apart, joined
+    said = {"outputs": f"{text}.", "floor": apart, "same": joined}
+    return tuple(Sentence(*pair) for pair in said.items())
 
 
 # ---- types and explanations ---------------------------------------------------------------------
@@ -193,21 +213,20 @@ def types(work: Work) -> Answer:
         Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
     ]
     gap = compare(found.wide, found.trajectory).mean
-    rare = [] if found.rare is None else [str(found.rare)]
-    sentences = [
-        *rare,
+    rare = [] if found.rare is None else [Sentence("rare", str(found.rare))]
+    text = (
         f"{numbered(len(found), 'type')} of neurons, predicted from task, width and scale, "
         f"{'follows' if len(found) == 1 else 'follow'} the wide limit within {percent(gap)} of "
-        "the initial loss on average.",
-    ]
+        "the initial loss on average."
+    )
+    said = [*rare, Sentence("limit", text)]
     numbers = {"types_gap": gap}
     if work.asks(*TRAINED):
         away = [compare(run, found.trajectory).mean for run in members(work.relu)]
         who = numbered(len(away), "trained ReLU network")
         verb = "is" if len(away) == 1 else "are"
-        sentences.append(
-            f"{who[:1].upper()}{who[1:]} {verb} {percent(float(np.mean(away)))} from them."
-        )
+        text = f"{who[:1].upper()}{who[1:]} {verb} {percent(float(np.mean(away)))} from them."
+        said.append(Sentence("networks", text))
         curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
         numbers["types_distance"] = float(np.mean(away))
 
@@ -225,7 +244,17 @@ def types(work: Work) -> Answer:
         )
         return [losses, picture, Section("The types over time", [Code(str(found))], folded=True)]
 
-    return Answer("types", "Which types of neurons form?", tuple(sentences), parts, numbers, found)
+    title, frame = "Which types of neurons form?", partial(_types, found)
+    return Answer("types", title, tuple(said), parts, frame, numbers, found)
+
+
+def _types(found: Any) -> pandas.DataFrame:
+    """One row per type: its share of the neurons at the beginning and at the end."""
+    rows = [
+        {"type": k + 1, "share at first": float(shares[0]), "share at last": float(shares[-1])}
+        for k, shares in enumerate(np.asarray(found.shares, float).T)
+    ]
+    return framed(("type", "share at first", "share at last"), rows)
 
 
 def rows_asked(work: Work) -> list[str]:
@@ -247,12 +276,17 @@ def explain(work: Work) -> Answer:
         numbers[f"error_{name}"] = float(row.error)
     title = "Which small model explains them?"
     parts = partial(_explanation_parts, work, found)
-    advice, *more = [said.text for said in found.sentences() if said.id != "made"]
+    advice, *more = [each for each in found.sentences() if each.id != "made"]
     which = f" (network 1 of {work.count})" if work.count > 1 else ""
     matches = matched_gatings(work, work.discovered) if work.asks("discover") else []
-    both = gates_and_curves(matches, found)
-    short = (f"{advice.removesuffix('.')}{which}.", *filter(None, [found.just_missed, both]))
-    return Answer("explain", title, (*short, *more), parts, numbers, found, short=short)
+    both = {"missed": found.just_missed, "both": gates_and_curves(matches, found)}
+    said = (
+        Sentence("advice", f"{advice.text.removesuffix('.')}{which}."),
+        *(Sentence(name, text) for name, text in both.items() if text),
+        *more,
+    )
+    short = ("advice", *both)
+    return Answer("explain", title, said, parts, found.frame, numbers, found, short=short)
 
 
 def gates_and_curves(matches: list[Match], found: Explanation) -> str:
@@ -281,7 +315,7 @@ def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
         if row.trajectory is not None
     ]
     return [
-        table_of(found.frame(), "Explanations, best first", "explain.csv"),
+        Table.of(found.frame(), "Explanations, best first", "explain.csv"),
         Curves(
             curves,
             caption="Loss of every explanation; but for types of neurons all are trained networks",

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace.reln import Discovery
 from neuralrace.report import Table
+from neuralrace.results import Sentence
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, percent, several
 
@@ -68,13 +69,14 @@ def matched_gatings(work: Work, found: Discovery) -> list[Match]:
     return sorted(matches, key=lambda m: (not m.is_exact, m.differ))
 
 
-def nearest_sentences(matches: list[Match]) -> list[str]:
+def nearest_sentences(matches: list[Match]) -> list[Sentence]:
     """Which gating the patterns found are nearest to, in one sentence; none without gatings."""
     if not matches:
         return []
     best, *others = matches
     if best.is_exact:
-        return [f"These are exactly the {numbered(best.patterns, 'pattern')} of {best.name}."]
+        text = f"These are exactly the {numbered(best.patterns, 'pattern')} of {best.name}."
+        return [Sentence("nearest", text)]
     tied = [m.name for m in matches if m.differ == best.differ]
     near = f"{best.name} is the nearest of the gatings" if others else f"Beside {best.name}"
     if len(tied) > 1:
@@ -85,7 +87,7 @@ def nearest_sentences(matches: list[Match]) -> list[str]:
         f"{best.patterns} {'is' if best.common == 1 else 'are'} found"
     )
     rest = [f"{m.name}: {percent(m.differ)}, {m.common} of {m.patterns}" for m in others]
-    return [f"{text} ({'; '.join(rest)})." if rest else f"{text}."]
+    return [Sentence("nearest", f"{text} ({'; '.join(rest)})." if rest else f"{text}.")]
 
 
 def match_table(matches: list[Match]) -> Table:

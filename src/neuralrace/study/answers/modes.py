@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
-from neuralrace.study.answers.answer import Answer, finite
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import Answer
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
-from neuralrace.text import numbered, several
+from neuralrace.text import numbered
 
-SAID = 5
-"""The most modes that the first sentence names."""
+if TYPE_CHECKING:
+    import pandas
+
+SURE = ("tie", "sure", "alike", "unnamed")
+"""The sentences of a table that say how sure its order is."""
 
 
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
     races, found = work.reduced, work["modes"]
     front = lambda name: f"{name}: " if len(found) > 1 else ""
-    first = [f"{front(name)}{order_sentence(table)}" for name, table in found.items()]
-    sure = [f"{front(n)}{text}" for n, table in found.items() for text in sure_sentences(table)]
+    each = {name: table.sentences() for name, table in found.items()}
+    first = [Sentence("order", front(name) + sentences[0].text) for name, sentences in each.items()]
+    sure = [
+        Sentence(s.id, front(name) + s.text)
+        for name, sentences in each.items()
+        for s in sentences
+        if s.id in SURE
+    ]
     steps = 1 / learning_rate(work.settings.training)
     clock = f"One unit of t is {steps:.4g} steps of gradient descent at this learning rate."
+    said = (*first, *sure, Sentence("clock", clock))
 
     def parts() -> list[Part]:
         shown: list[Part] = []
         for name, table in found.items():
             file = f"modes_{name}.csv"
-            shown += [_table(table, f"Modes of {name}, the first to be learned first", file)]
+            about = _about(table, f"Modes of {name}, the first to be learned first")
+            shown += [Table.of(_frame({name: table}).drop(columns="gating"), about, file)]
             shown += [_strengths(races[name], table, name)]
         printed = [Code(str(table)) for table in found.values()]
         return [*shown, Section("As the library prints it", printed, folded=True)]
@@ -40,80 +52,34 @@ def modes(work: Work) -> Answer:
     return Answer(
         "modes",
         "Which distinctions are learned first?",
-        (*first, *sure, clock),
+        said,
         parts,
+        partial(_frame, found),
         _numbers(found),
         found,
-        short=(*first, *sure),
+        short={s.id for s in (*first, *sure)},
     )
 
 
-def order_sentence(table: ModeTable) -> str:
-    """The modes in their order, in the names of the table.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> data = nr.Dataset({"x": np.eye(3)}, {"y": [[1, 1, 0], [1, 0.9, 0], [1, 0, 1]]},
-    ...                   labels={"item": ["cup", "jug", "fork"]})
-    >>> race = nr.reduce(nr.Architecture.chain(3, 16, 3), data)
-    >>> nr.study.order_sentence(race.modes(scale=1e-3))
-    'First what all share (t = 8.76), then fork against cup, jug (t = 16), then jug against cup \
-(t = 305).'
-
-    ```
-    """
-    check_kind("table", table, ModeTable, "pass what race.modes returned")
-    timed = [name for name in table.names if np.isfinite(table.half_time[_place(table, name)])]
-    if not timed:
-        return "No mode has a half-time that is known in closed form."
-    said = [
-        f"{table.meaning(name)} (t = {table.half_time[_place(table, name)]:.3g})" for name in timed
-    ]
-    more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
-    return f"First {', then '.join(said[:SAID])}{more}."
+def _frame(found: Mapping[str, ModeTable]) -> pandas.DataFrame:
+    """One row per mode of every gating, the first to be learned first."""
+    columns = ("gating", "mode", "s", "final", "half-time", "least", "largest", "items", "outputs")
+    rows = []
+    for gating, table in found.items():
+        for i, name in enumerate(table.names):
+            numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
+            outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
+            row = (gating, name, *map(float, numbers), table.meaning(name), outputs)
+            rows.append(dict(zip(columns, row, strict=True)))
+    return framed(columns, rows, dict.fromkeys(columns[4:7], "time"))
 
 
-def sure_sentences(table: ModeTable) -> list[str]:
-    """Which neighbours are ties, which items are never told apart, what has no words."""
-    said = []
-    count = len(table.seed_times)
-    for pair in table.ties:
-        a, b = (table.meaning(name) for name in pair)
-        text = f"Which of these two comes first is not sure: {a}; {b}."
-        if count:
-            (low, high), (least, most) = (table.ranges[_place(table, name)] for name in pair)
-            text += (
-                f" Over {numbered(count, 'random start')} their half-times are {low:.3g} to "
-                f"{high:.3g} and {least:.3g} to {most:.3g}, and {table.swapped(*pair)} of "
-                "them have the other order."
-            )
-        said.append(text)
-    if count > 1 and len(table.names) > 1 and not table.ties:
-        starts = numbered(count, "random start")
-        said.append(f"The order that is predicted is the same from all of {starts}.")
-    said += [
-        f"{several(names)} are the same to this network: they are never told apart."
-        for names in table.alike
-    ]
-    return said + [f"{name} has no words: {why}." for name, why in table.unnamed.items()]
-
-
-def _place(table: ModeTable, name: str) -> int:
-    return table.names.index(name)
-
-
-def _table(table: ModeTable, caption: str, file: str) -> Table:
-    head = ["mode", "s", "final", "half-time", "least", "largest", "items", "outputs"]
-    rows: list[list[Any]] = []
-    for i, name in enumerate(table.names):
-        numbers = (table.drive[i], table.final[i], table.half_time[i], *table.ranges[i])
-        outputs = "" if name in table.unnamed else ", ".join(table.strongest(name))
-        rows.append([name, *map(finite, numbers), table.meaning(name), outputs])
+def _about(table: ModeTable, caption: str) -> str:
     about = f"{caption}. s is the drive; half-time, the time to half of the final strength"
     if len(table.seed_times):
         starts = numbered(len(table.seed_times), "random start")
         about += f"; least and largest, its range over {starts}"
-    return Table(head, rows, about, file)
+    return about
 
 
 def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
@@ -127,7 +93,7 @@ def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
         if mode in form.modes
     ]
     caption = f"Strength of the modes of {name}"
-    alt = f"{caption} over time: {order_sentence(table)}"
+    alt = f"{caption} over time: {table.sentences()[0].text}"
     return Curves(curves, ylabel="strength", caption=caption, alt=alt, file=f"modes_{name}_t.csv")
 
 

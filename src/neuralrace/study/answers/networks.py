@@ -9,7 +9,8 @@ import numpy as np
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, picture_size, time_range, to_spread
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import Answer, picture_size, time_range, to_spread
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.plan import CRITERION, TRAINED
 from neuralrace.study.work import Work, members
@@ -36,11 +37,9 @@ def train(work: Work) -> Answer:
     if there.any():
         reached = f"A {named} is reached at {time_range(times[there])}"
         reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
-    rows = [
-        [i + 1, float(runs.loss[i, 0]), float(runs.loss[i, -1]), finite(half[i]), finite(times[i])]
-        for i in range(len(last))
-    ]
-    head = ["seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}"]
+    columns = ("seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}")
+    rows = zip(range(1, len(last) + 1), first, last, half, times, strict=True)
+    table = framed(columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
     def parts() -> list[Part]:
         curves = Curves(
@@ -50,7 +49,7 @@ def train(work: Work) -> Answer:
             alt="The loss of the ReLU networks over time.",
             file="train_losses.csv",
         )
-        return [curves, Table(head, rows, "Every network", "train.csv")]
+        return [curves, Table.of(table, "Every network", "train.csv")]
 
     numbers = {
         "initial_loss": float(first.mean()),
@@ -60,14 +59,16 @@ def train(work: Work) -> Answer:
     }
     data = {"relu_networks.nc": kept_values(work, runs)}
     title = "What do ReLU networks do?"
-    said = (f"{text}.", f"{reached}.", *_against_contest(work, times))
-    return Answer("train", title, said, parts, numbers, runs, data, short=said)
+    said = (Sentence("loss", f"{text}."), Sentence("reached", f"{reached}."))
+    said += _against_contest(work, times)
+    short = {each.id for each in said}
+    return Answer("train", title, said, parts, lambda: table, numbers, runs, data, short)
 
 
-def _against_contest(work: Work, times: np.ndarray) -> list[str]:
+def _against_contest(work: Work, times: np.ndarray) -> tuple[Sentence, ...]:
     """The times of ReLU networks, (S,), next to the time that was predicted for the winner."""
     if not work.asks("contest") or work.contest.winner is None or work.relu.clock != "flow":
-        return []
+        return ()
     name = work.contest.winner
     said = against_prediction(times, work.contest.times[name], name)
     if work.asks("predict", "certify") and work.followed == name:
@@ -77,7 +78,7 @@ def _against_contest(work: Work, times: np.ndarray) -> list[str]:
             who = numbered(len(gated), "gated network")
             said += f" {who[:1].upper()}{who[1:]} with the gates of {name} reached it at "
             said += f"{time_range(gated)}."
-    return [said]
+    return (Sentence("predicted", said),)
 
 
 def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
@@ -149,10 +150,13 @@ def predict(work: Work) -> Answer:
     said = f"Predicted from the initial weights, with nothing fitted, {off}."
     if is_check:
         said = f"The reduction is exact, so this is a check of the computation: {off}."
-    sentences = [f"The gating {work.followed} {race_sentence(race)}", said]
+    sentences = {
+        "gating": f"The gating {work.followed} {race_sentence(race)}",
+        "prediction": said,
+    }
     if mean(theory) > 1e-3:
         batch = work.settings.training.batch_size
-        sentences.append(remaining_error(bool(race.is_exact), batch))
+        sentences["remaining"] = remaining_error(bool(race.is_exact), batch)
     curves = [
         Curve(f"gated networks ({work.followed})", runs.time, runs.loss),
         Curve("predicted", runs.time, np.stack([own.loss for own in solved]), "theory"),
@@ -162,17 +166,19 @@ def predict(work: Work) -> Answer:
         "prediction_error_max": max(c.max for c in theory),
         "gated_final_loss": float(runs.loss[:, -1].mean()),
     }
-    head = ["seed", "mean error", "largest error", "shift in time"]
-    columns = [[i + 1, c.mean, c.max, c.shift] for i, c in enumerate(theory)]
+    rows: list[dict[str, Any]] = [
+        {"seed": i + 1, "mean error": c.mean, "largest error": c.max, "shift in time": c.shift}
+        for i, c in enumerate(theory)
+    ]
     if work.asks(*TRAINED):
         follows = [compare(run, own) for run, own in zip(members(work.relu), solved, strict=True)]
-        sentences.append(_relu_sentence(work, follows))
+        sentences["networks"] = _relu_sentence(work, follows)
         curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
         numbers["relu_distance"] = mean(follows)
         numbers["relu_distance_after_shift"] = float(np.mean([c.mean_after_shift for c in follows]))
-        head += ["ReLU network: mean", "after a shift"]
-        for row, c in zip(columns, follows, strict=True):
-            row += [c.mean, c.mean_after_shift]
+        for row, c in zip(rows, follows, strict=True):
+            row |= {"ReLU network: mean": c.mean, "after a shift": c.mean_after_shift}
+    frame = framed(tuple(rows[0]), rows)
 
     def parts() -> list[Part]:
         losses = Curves(
@@ -182,15 +188,14 @@ def predict(work: Work) -> Answer:
             file="predict_losses.csv",
         )
         caption = "Distances of losses, as shares of the initial loss"
-        table = Table(head, columns, caption, "predict.csv")
+        table = Table.of(frame, caption, "predict.csv")
         return [losses, table, *_drawn(work), *race_parts(race)]
 
     data = {"gated_networks.nc": kept_values(work, runs)}
     title = "What will the loss do?"
-    trained = [sentence for sentence in sentences if "ReLU network" in sentence]
-    short = tuple(trained if is_check and trained else [said, *trained])
-    found = (runs, solved)
-    return Answer("predict", title, tuple(sentences), parts, numbers, found, data, short)
+    top = ("networks",) if is_check and "networks" in sentences else ("prediction", "networks")
+    found, all_said = (runs, solved), tuple(Sentence(*pair) for pair in sentences.items())
+    return Answer("predict", title, all_said, parts, lambda: frame, numbers, found, data, top)
 
 
 def remaining_error(exact: bool, batch_size: int | None) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralrace.contests import PhaseDiagram
 from neuralrace.plot import style
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, finite
+from neuralrace.results import Sentence
+from neuralrace.study.answers.answer import PICTURE, Answer
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, percent
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def phase_diagram(work: Work) -> Answer:
@@ -24,9 +29,11 @@ def phase_diagram(work: Work) -> Answer:
     if options.networks:
         trained = np.array(work["networks_at"]), np.stack(work["learning_times"])
     sentences = phase_sentences(found, trained)
+    frame = partial(_frame, found, trained)
 
     def parts() -> list[Part]:
-        shown = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
+        table = Table.of(frame(), "Learning times", "phases.csv")
+        shown = [_picture(found, trained), _curves(found, trained), table]
         if not work.settings.contest.check:
             return shown
         return [*shown, Section("As the library prints it", [Code(str(found))], folded=True)]
@@ -39,14 +46,15 @@ def phase_diagram(work: Work) -> Answer:
     }
     title = f"Where does the winner change with {name}?"
     value = (found, trained)
-    return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)
+    short = {said.id for said in sentences}
+    return Answer("phase_diagram", title, sentences, parts, frame, numbers, value, short=short)
 
 
 def phase_sentences(
     found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None
-) -> tuple[str, ...]:
+) -> tuple[Sentence, ...]:
     """Where the winner changes, and how near trained networks are to the fastest gating."""
-    name, first = found.parameter, found.sentences()[0].text
+    name, first = found.parameter, found.sentences()[0]
     if trained is None:
         return (first,)
     values, times = trained
@@ -55,7 +63,7 @@ def phase_sentences(
     slow = np.max(list(found.times.values()), axis=0)[where]
     there = np.isfinite(times) & np.isfinite(fast)[:, None]
     if not there.any():
-        return first, "None of the trained ReLU networks reaches the criterion."
+        return first, Sentence("networks", "None of the ReLU networks reaches the criterion.")
     gap = np.where(there, np.abs(times / fast[:, None] - 1), np.nan)
     far = np.where(np.isfinite(slow)[:, None], np.abs(times / slow[:, None] - 1), np.inf)
     nearer = int((gap < far)[there].sum())
@@ -67,11 +75,12 @@ def phase_sentences(
         verb = "is" if nearer == 1 else "are"
         text += f", and {nearer} {verb} nearer to the time of the fastest gating than to that of "
         text += "the slowest"
-    return first, (
+    text = (
         f"{text}. Their times differ from that of the fastest gating by "
         f"{percent(float(np.nanmean(gap)))} on average, {percent(float(np.nanmax(gap)))} at most "
         f"({name} = {values[worst]:g})."
     )
+    return first, Sentence("networks", text)
 
 
 def _picture(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Picture:
@@ -101,13 +110,15 @@ def _curves(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) 
     )
 
 
-def _table(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Table:
-    times = {} if trained is None else dict(zip(trained[0].tolist(), trained[1], strict=True))
-    head = [found.parameter, "first", *found.times, *(["ReLU networks"] if times else [])]
-    rows: list[list[Any]] = []
-    for k, value in enumerate(found.values.tolist()):
-        row = [value, found.winners[k], *(finite(t[k]) for t in found.times.values())]
-        if times:
-            row.append(finite(float(np.mean(times[value]))) if value in times else None)
-        rows.append(row)
-    return Table(head, rows, "Learning times", "phases.csv")
+def _frame(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> pandas.DataFrame:
+    """The frame of the diagram with a row for each value, and the times of ReLU networks."""
+    table = found.frame().pivot(index="value", columns="candidate", values="time")
+    table = table[list(found.times)]
+    table.columns = list(found.times)
+    table.insert(0, "first", found.winners)
+    if trained is not None:
+        values, times = trained
+        import pandas
+
+        table["ReLU networks"] = pandas.Series(times.mean(axis=1), values)
+    return table.rename_axis(found.parameter).reset_index()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +12,14 @@ from neuralrace.contests import Contest, Entrant, leads
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.study.answers.answer import Answer, table_of
+from neuralrace.results import Sentence, framed
+from neuralrace.study.answers.answer import Answer
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
 from neuralrace.tolerances import LONGER
+
+if TYPE_CHECKING:
+    import pandas
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
@@ -42,8 +47,7 @@ def contest(work: Work) -> Answer:
     losses = _losses(entrants)
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     every = leads(losses.curves[0].x, curves) if curves else ()
-    said = [s for s in found.sentences(leads=every) if s.id not in ELSEWHERE]
-    short = [s.text for s in said if s.id in SHORT]
+    said = tuple(s for s in found.sentences(leads=every) if s.id not in ELSEWHERE)
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too
@@ -59,11 +63,12 @@ def contest(work: Work) -> Answer:
     return Answer(
         "contest",
         "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?",
-        tuple(s.text for s in said),
+        said,
         parts,
+        found.frame,
         numbers,
         found,
-        short=tuple(short),
+        short=SHORT,
     )
 
 
@@ -119,7 +124,7 @@ def _table(found: Contest) -> Table:
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
     caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: that no weights get "
     caption += "below with these gates."
-    return table_of(found.frame().dropna(axis=1, how="all"), caption, "contest.csv")
+    return Table.of(found.frame(), caption, "contest.csv")
 
 
 def _losses(entrants: Mapping[str, Any]) -> Curves:
@@ -140,26 +145,28 @@ def _losses(entrants: Mapping[str, Any]) -> Curves:
 def reduce(work: Work) -> Answer:
     """The equations of every gating."""
     races = work.reduced
-    sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
+    asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
+    followed = work.followed if asked else None  # the gating that the other answers are about
+    said = tuple(
+        Sentence("followed" if name == followed else "reduces", f"{name} {race_sentence(race)}")
+        for name, race in races.items()
+    )
+    frame = partial(_blocks, races)
 
     def parts() -> list[Part]:
-        head, rows = _blocks(races)
+        blocks = frame()
         sections = [Section(name, race_parts(race)) for name, race in races.items()]
-        shown = [Table(head, rows, "Blocks of every gating", "reduce.csv"), *sections]
-        if len(rows) <= BLOCKS:
+        shown = [Table.of(blocks, "Blocks of every gating", "reduce.csv"), *sections]
+        if len(blocks) <= BLOCKS:
             return shown
-        title = f"{len(rows)} blocks of {numbered(len(races), 'gating')}, with their equations"
+        title = f"{len(blocks)} blocks of {numbered(len(races), 'gating')}, with their equations"
         return [Section(title, shown, folded=True)]
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
-    asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
-    followed = work.followed if asked else None
-    short = sentences
-    if followed in races:  # the gating that the other answers are about
-        short = (f"{followed} {race_sentence(races[followed])}",)
+    short = ("followed",) if followed in races else ("reduces",)
     title = "What are the equations?"
-    return Answer("reduce", title, sentences, parts, numbers, races, short=short)
+    return Answer("reduce", title, said, parts, frame, numbers, races, short=short)
 
 
 def race_sentence(race: Race) -> str:
@@ -197,11 +204,12 @@ def race_parts(race: Race) -> list[Part]:
     return [*parts, printed, Section("LaTeX", [Code(race.latex())], folded=True)]
 
 
-def _blocks(races: Mapping[str, Race]) -> tuple[list[str], list[list[Any]]]:
-    head = ["gating", "block", "scalar", "strength"]
-    rows: list[list[Any]] = [
-        [name, block.name, bool(block.is_scalar), float(block.drive)]
+def _blocks(races: Mapping[str, Race]) -> pandas.DataFrame:
+    """One row per block."""
+    rows = [
+        (name, block.name, bool(block.is_scalar), float(block.drive))
         for name, race in races.items()
         for block in race.blocks
     ]
-    return head, rows
+    columns = ("gating", "block", "scalar", "strength")
+    return framed(columns, (dict(zip(columns, row, strict=True)) for row in rows))

@@ -5,25 +5,24 @@ Assumption 2.1.1). This module finds such bases; where the matrices do not commu
 finest common *blocks*. The statistics generate an algebra of matrices between the nodes. Everything
 that commutes with them is block diagonal in the eigenspaces of a random symmetric element of that
 algebra, so the eigenvectors of a few elements show the blocks (Murota, Kanno, Kojima & Kojima
-2010). An eigenspace that no element splits holds identical copies of a block; `degenerate` aligns
-them. In the end only the directions count: those joined by couplings above the tolerance form a
-block, with each coupling taken relative to the sizes of the two directions it couples.
+2010). An eigenspace that no element splits holds identical copies of a block; `aligned` turns its
+directions into each other. In the end only the directions count: those joined by couplings above
+the tolerance form a block, with each coupling taken relative to the sizes of the two directions it
+couples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.blocks.degenerate import aligned
-from neuralrace.reduction.blocks.eigenspaces import refined, signal_directions
-from neuralrace.reduction.blocks.exactness import EXACT, is_exact_tolerance
-from neuralrace.reduction.blocks.mixtures import Draw, Mixer, Pair
-from neuralrace.reduction.blocks.polish import polished
+from neuralrace.reduction.eigenspaces import aligned, refined, signal_directions
+from neuralrace.reduction.mixtures import Draw, Mixer, Pair
+from neuralrace.tolerances import EXACT
 
 GAPS = (1e-4, 1e-7)
 """Relative gaps that separate eigenvalues; the second splits only what the first left together."""
@@ -54,6 +53,8 @@ class SharedBasis:
 
     Column i of `directions[v]` belongs to block `block[v][i]`; blocks count from 0 to `count − 1`.
     Directions of a node outside the span of `directions` are silent: no statistic touches them.
+    Direction i of node v lies in the eigenspace `space[v][i]`; copies of a block have one direction
+    each in the same spaces.
     `residual` is the largest relative size that was dropped, over all mixtures drawn: of a coupling
     between blocks, relative to the sizes of the two directions it couples, or of a direction,
     relative to its node. `dropped_directions` says whether an approximate reduction left out any
@@ -62,6 +63,7 @@ class SharedBasis:
 
     directions: Mapping[str, Float[np.ndarray, "_ _"]]
     block: Mapping[str, Int[np.ndarray, " _"]]
+    space: Mapping[str, Int[np.ndarray, " _"]]
     count: int
     residual: float
     settled: bool = True
@@ -71,6 +73,11 @@ class SharedBasis:
         """The directions of one block, by node; nodes that have none are left out."""
         found = {v: self.directions[v][:, self.block[v] == block] for v in self.directions}
         return {v: d for v, d in found.items() if d.shape[1]}
+
+    def spaces_of(self, block: int) -> tuple[tuple[str, int], ...]:
+        """The eigenspaces of the directions of one block: blocks with equal ones may be copies."""
+        at = ((v, self.space[v][self.block[v] == block].tolist()) for v in self.directions)
+        return tuple((v, i) for v, spaces in at for i in spaces)
 
 
 def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
@@ -82,7 +89,7 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """
     rng = np.random.default_rng(seed)
     classes = max(1, mixer.factor.count)  # with one gate class, all mixtures are the same
-    first = min(FIRST_DRAWS, classes) if is_exact_tolerance(tolerance) else MANY_DRAWS
+    first = min(FIRST_DRAWS, classes) if tolerance <= EXACT else MANY_DRAWS
     draws = [mixer.draw(rng) for _ in range(first)]
     found = _blocks(mixer, draws, tolerance, rng)
     rounds, left_out = 0, np.inf
@@ -107,7 +114,7 @@ def _blocks(
     Among equally fine blocks, those that drop the least; close to a symmetry, candidates differ in
     this.
     """
-    approximate = not is_exact_tolerance(tolerance)
+    approximate = not tolerance <= EXACT
     spaces, dropped = signal_directions(mixer, draws, tolerance if approximate else 0.0)
     gaps = WIDE_GAPS if approximate else GAPS
     found: list[SharedBasis] = []
@@ -115,7 +122,8 @@ def _blocks(
         spaces = refined(mixer, spaces, draws, gap, rng)
         if approximate or gap == gaps[-1]:
             turned = aligned(mixer, spaces, draws, tolerance, rng)
-            found += _candidates(mixer, draws, turned, tolerance, LOOSE if approximate else ())
+            loose = LOOSE if approximate else ()
+            found += _candidates(mixer, draws, turned, spaces.label, tolerance, loose)
     best = min(found, key=lambda basis: (-basis.count, max(basis.residual, EXACT)))
     return replace(best, residual=max(best.residual, dropped), dropped_directions=dropped > 0)
 
@@ -124,19 +132,21 @@ def _candidates(
     mixer: Mixer,
     draws: Sequence[Draw],
     directions: Mapping[str, np.ndarray],
+    space: Mapping[str, np.ndarray],
     tolerance: float,
     loose: Sequence[float],
 ) -> list[SharedBasis]:
     """Candidate blocks: of these directions, and of directions polished for looser tolerances."""
     coupling = _couplings(mixer.seen_in(directions), draws)
-    found = [_joined(coupling, directions, tolerance)]
+    found = [_joined(coupling, directions, space, tolerance)]
     tried: set[int] = {1}
     for factor in loose:
-        rough = _joined(coupling, directions, factor * tolerance)
+        rough = _joined(coupling, directions, space, factor * tolerance)
         if rough.count not in tried:
             tried.add(rough.count)
             better = polished(mixer, draws, directions, rough.block)
-            found.append(_joined(_couplings(mixer.seen_in(better), draws), better, tolerance))
+            seen = _couplings(mixer.seen_in(better), draws)
+            found.append(_joined(seen, better, space, tolerance))
     return found
 
 
@@ -174,7 +184,10 @@ def _couplings(mixer: Mixer, draws: Sequence[Draw]) -> dict[Pair, np.ndarray]:
 
 
 def _joined(
-    coupling: Mapping[Pair, np.ndarray], directions: Mapping[str, np.ndarray], tolerance: float
+    coupling: Mapping[Pair, np.ndarray],
+    directions: Mapping[str, np.ndarray],
+    space: Mapping[str, np.ndarray],
+    tolerance: float,
 ) -> SharedBasis:
     """Directions joined by couplings above the tolerance, directly or through others."""
     from scipy.sparse import coo_matrix
@@ -192,7 +205,7 @@ def _joined(
     graph = coo_matrix((np.ones(len(ends[0])), ends), shape=(total, total))
     count, label = connected_components(graph, directed=False)
     block = {v: label[start[v] : start[v] + n] for v, n in widths.items()}
-    basis = SharedBasis(directions, block, int(count), residual=0.0)
+    basis = SharedBasis(directions, block, space, int(count), residual=0.0)
     return replace(basis, residual=_outside(coupling, basis))
 
 
@@ -203,3 +216,77 @@ def _outside(coupling: Mapping[Pair, np.ndarray], basis: SharedBasis) -> float:
         apart = basis.block[a][:, None] != basis.block[b][None, :]
         worst = max(worst, float(size[apart].max(initial=0.0)))
     return worst
+
+
+# Approximate blocks: turn their directions so that they drop as little as possible.
+
+STEPS = 2
+"""The number of Newton steps; each squares the error of the directions."""
+
+DRAWS = 6
+"""The number of mixtures used: the latest ones."""
+
+
+def polished(
+    mixer: Mixer,
+    draws: Sequence[Draw],
+    directions: Mapping[str, np.ndarray],
+    block: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """The directions after small rotations that minimise all couplings between blocks.
+
+    A statistic M between nodes a and b becomes M + M Θ_b − Θ_a M under small rotations 1 + Θ. Least
+    squares gives the antisymmetric Θ between different blocks that minimise the sum of squares of
+    all couplings between blocks (a Gauss–Newton step).
+    """
+    found = dict(directions)
+    for _ in range(STEPS):
+        found = _step(mixer.seen_in(found), draws, found, block)
+    return found
+
+
+def _step(
+    seen: Mixer,
+    draws: Sequence[Draw],
+    directions: Mapping[str, np.ndarray],
+    block: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    widths = {v: d.shape[1] for v, d in directions.items()}
+    apart = {v: block[v][:, None] != block[v] for v in widths}
+    ends = np.cumsum([0, *(n * n for n in widths.values())])
+    terms = [
+        (a, b, m, (block[a][:, None] != block[b]) / left[:, None] / right)
+        for draw in draws[-DRAWS:]
+        for (a, b), m, left, right in seen.couplings(draw)
+    ]
+    cuts = np.cumsum([0, *(m.size for _, _, m, _ in terms)])
+
+    def opened(z: np.ndarray) -> dict[str, np.ndarray]:
+        parts = {
+            v: z[ends[i] : ends[i + 1]].reshape(n, n) for i, (v, n) in enumerate(widths.items())
+        }
+        return {v: apart[v] * (t - t.T) / 2 for v, t in parts.items()}
+
+    def forward(z: np.ndarray) -> np.ndarray:
+        turn = opened(z)
+        return np.concatenate([(w * (m @ turn[b] - turn[a] @ m)).ravel() for a, b, m, w in terms])
+
+    def adjoint(r: np.ndarray) -> np.ndarray:
+        found = {v: np.zeros((n, n)) for v, n in widths.items()}
+        for i, (a, b, m, w) in enumerate(terms):
+            part = w * r[cuts[i] : cuts[i + 1]].reshape(m.shape)
+            found[b] += m.T @ part
+            found[a] -= part @ m.T
+        return np.concatenate([(apart[v] * (t - t.T) / 2).ravel() for v, t in found.items()])
+
+    make: Any = LinearOperator
+    operator = make((int(cuts[-1]), int(ends[-1])), matvec=forward, rmatvec=adjoint, dtype=float)
+    wrong = np.concatenate([np.zeros(0), *((w * m).ravel() for _, _, m, w in terms)])
+    turn = opened(lsmr(operator, -wrong, atol=1e-8, btol=1e-8, maxiter=100)[0])
+    found = {}
+    for v, d in directions.items():
+        u, _, wt = np.linalg.svd(np.eye(widths[v]) + turn[v])
+        found[v] = d @ (u @ wt)
+    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, final
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes, longest_path
+from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path
 from neuralrace.statistics import ClassFactor
+from neuralrace.tolerances import EQUAL
 from neuralrace.types import Matrix
 
 T = TypeVar("T")
@@ -21,14 +22,15 @@ T = TypeVar("T")
 CACHED = 32
 """The most results that a block keeps."""
 
-OFF_DIAGONAL = 1e-6
-"""Statistics count as diagonal if no off-diagonal correlation exceeds this."""
 
 LOOKS = 4
 """The number of random mixtures in which `failure` looks for the largest correlation."""
 
 FEW_NODES = 4
 """Up to this many inputs or outputs are named one by one."""
+
+MIXTURES = 2
+"""The number of mixtures of all statistics in which two blocks are compared."""
 
 NO_MODE = 1e-10
 """A singular value of correlations below this, relative to the largest, is rounding."""
@@ -48,7 +50,8 @@ class Block:
     Σ^yx, summed over the paths of one length through one hidden node, all its inputs and outputs
     side by side: the s of a closed form. It is not a rate; `growth_rate` is. `aligned` holds
     weights of unit size that agree with the singular vectors of Σ^yx. Hidden nodes have as many
-    neurons as these weights need: one, if the block is scalar.
+    neurons as these weights need: one, if the block is scalar. `copy_of` names the first block with
+    the same statistics, in the directions that these have: itself, where it is the first.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -68,7 +71,8 @@ class Block:
     factor: ClassFactor
     drive: float
     aligned: Mapping[str, Matrix]
-    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    copy_of: str = ""
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def data(self) -> Dataset:
@@ -133,10 +137,6 @@ class Block:
         brake = sum(float((x**2).sum()) for x in self.factor.x.values())
         return (self.drive / brake) ** (1 / longest_path(self.arch))
 
-    def named(self, name: str) -> Block:
-        """The same block under another name."""
-        return replace(self, name=name)
-
     def fits(self, weights: Mapping[str, Matrix]) -> bool:
         """Whether these weights fit the block: one matrix per edge, as wide as its directions."""
         if set(weights) != set(self.arch.edges):
@@ -150,6 +150,11 @@ class Block:
                 if widths.setdefault(node, width) != width:
                     return False
         return True
+
+    def couplings(self) -> list[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
+        """`Mixer.couplings` of a few mixtures, the same for all blocks of one graph."""
+        mixer, rng = Mixer(self.arch, self.factor), np.random.default_rng(0)
+        return [c for _ in range(MIXTURES) for c in mixer.couplings(mixer.draw(rng))]
 
     @cached_property
     def failure(self) -> str:
@@ -170,7 +175,7 @@ class Block:
             u, _, vt = np.linalg.svd(matrix)
             basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
             seen |= {t, s}
-        worst = ("", OFF_DIAGONAL)
+        worst = ("", EQUAL)
         turned = mixer.seen_in(basis)
         for draw in draws:
             for (a, b), matrix, left, right in turned.couplings(draw):
@@ -236,6 +241,28 @@ def two_edge_statistic(arch: Architecture, factor: ClassFactor, node: str) -> Ma
 
     here = np.broadcast_to(factor.gates.get(node, 1.0), (factor.count,))[factor.row_class, None]
     return (here * gated(factor.y, out, 1)).T @ gated(factor.x, into, 0)
+
+
+def groups_of_copies(blocks: Sequence[Block]) -> list[list[int]]:
+    """The places of blocks that are copies of each other, two or more in each group."""
+    groups: dict[str, list[int]] = {}
+    for i, block in enumerate(blocks):
+        groups.setdefault(block.copy_of or block.name, []).append(i)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def difference(block: Block, other: Block) -> float:
+    """How far the statistics of two blocks are from equal, in correlations and relative sizes."""
+    if block.arch != other.arch or abs(block.drive - other.drive) > EQUAL * other.drive:
+        return np.inf
+    gaps = [block.initial_loss / other.initial_loss - 1]
+    for one, two in zip(*(b.cached("couplings", b.couplings) for b in (block, other)), strict=True):
+        (pair, m, *sizes), (same, m_other, *sizes_other) = one, two
+        if pair != same:
+            return np.inf
+        gaps += [a / b - 1 for a, b in zip(sizes, sizes_other, strict=True)]
+        gaps.append((m - m_other) / np.multiply.outer(*sizes_other))
+    return max(float(np.abs(gap).max(initial=0.0)) for gap in gaps)
 
 
 def few_rows(table: Matrix) -> Matrix:

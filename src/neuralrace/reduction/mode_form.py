@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, final
@@ -10,13 +11,15 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array
-from neuralrace.reduction.equations.pathway import MonomialRace, recognised
-from neuralrace.reduction.equations.polynomial import PolynomialSystem
-from neuralrace.types import ArrayLike
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import MonomialRace, block_system, recognised
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.symbols import mode_formula
+from neuralrace.tolerances import NOISE, TINY
+from neuralrace.types import ArrayLike, Matrix
 
 if TYPE_CHECKING:
     import sympy
-
 
 Values = np.ndarray | np.floating
 """Numbers in float64, one or many."""
@@ -24,8 +27,6 @@ Values = np.ndarray | np.floating
 SHOWN = 8
 """How many modes, blocks or failures of an assumption are shown one by one."""
 
-BALANCED = 1e-12
-"""A start is balanced if all b_k²/γ_k agree to this, relatively."""
 
 CONVERGED = 1e-8
 """Newton's method stops at a step below this: its error is the square, which is rounding."""
@@ -44,9 +45,6 @@ ORDER = 24
 
 MAX_LOGIT = 36.0
 """The largest |q| that matters: 1/(1 + e^−36) is 1 in double precision."""
-
-LEAST = 1e-300
-"""Numbers below this are replaced by it before the logarithm is taken."""
 
 
 @final
@@ -96,7 +94,7 @@ class ModeForm:
     @property
     def _is_balanced(self) -> bool:
         scaled = np.array(self.start) ** 2 / np.array(self.race.rates)
-        return bool(np.ptp(scaled) <= BALANCED * scaled.max())
+        return bool(np.ptp(scaled) <= NOISE * scaled.max())
 
     @property
     def initial(self) -> float:
@@ -204,7 +202,7 @@ class ModeForm:
 
     def _log_strength(self, z: Values) -> Values:
         squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
-        return (np.log(np.maximum(squares, LEAST)) * np.array(self.race.powers) / 2).sum(axis=-1)
+        return (np.log(np.maximum(squares, TINY)) * np.array(self.race.powers) / 2).sum(axis=-1)
 
     def _strength(self, q: Values) -> Values:
         """M as a function of q."""
@@ -216,7 +214,7 @@ class ModeForm:
 
     def _growth(self, M: Values) -> Values:
         """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
-        target = np.log(np.maximum(M, LEAST))
+        target = np.log(np.maximum(M, TINY))
         rates, powers = np.array(self.race.rates), np.array(self.race.powers)
         start = np.array(self.start) ** 2
         floor = -float(np.min(start / rates))
@@ -311,8 +309,6 @@ class ModeForm:
         in units of the rates. By quadrature, z is the growth of every b_k²/γ_k, Z its value at time
         t, and B_k^0 the start of variable k.
         """
-        from neuralrace.reduction.equations.symbols import mode_formula
-
         return mode_formula(self)
 
     def __str__(self) -> str:
@@ -345,3 +341,10 @@ def mode_form(
     if form.kind == "quadrature" and form.initial >= form.final:
         return None
     return form
+
+
+def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
+    """The closed form of a block from its start, or None where none is known."""
+    found = block_system(block, start)
+    names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
+    return None if found is None else mode_form(*found, names)

@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_number
-from neuralrace.errors import NeuralRaceError
-from neuralrace.reduction.equations.duplicates import alike_races
-from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
+from neuralrace.errors import NeuralRaceError, require
+from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
+from neuralrace.tolerances import ROUNDING
 from neuralrace.types import ArrayLike
 
 NEVER = 1e-14
@@ -36,9 +36,6 @@ LATE = 10
 
 DIVISIONS = 64
 """The number of pieces into which the time span around the criterion is divided repeatedly."""
-
-NARROW = 1e-9
-"""Within a time span this short, relative to its end, the loss is interpolated linearly."""
 
 
 @final
@@ -109,9 +106,10 @@ class ClosedForm:
     @cached_property
     def _distinct(self) -> list[tuple[ModeForm, int]]:
         """Modes with the same equations and starts, once, and how many there are of each."""
-        modes = list(self.modes.values())
-        groups = alike_races({i: (m.system, np.array(m.start)) for i, m in enumerate(modes)})
-        return [(modes[group[0]], len(group)) for group in groups]
+        groups: dict[object, list[ModeForm]] = {}
+        for mode in self.modes.values():
+            groups.setdefault((mode.system.digits, mode.start), []).append(mode)
+        return [(group[0], len(group)) for group in groups.values()]
 
     def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""
@@ -137,17 +135,17 @@ class ClosedForm:
             return np.asarray(np.nan)
         times = self._doubling_times()
         loss = np.asarray(self.loss(times))
-        if loss[-1] > criterion:
-            raise NeuralRaceError(
-                "the loss did not reach the criterion",
-                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
-                wanted=f"{criterion:g}",
-                fix="choose a criterion further above the final loss",
-            )
+        require(
+            not loss[-1] > criterion,
+            "the loss did not reach the criterion",
+            got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
+            wanted=f"{criterion:g}",
+            fix="choose a criterion further above the final loss",
+        )
         while True:  # the span between the two times around the criterion is divided
             k = max(1, int(np.argmax(loss <= criterion)))
             low, high = float(times[k - 1]), float(times[k])
-            if high - low <= NARROW * high:
+            if high - low <= ROUNDING * high:
                 share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
                 return np.asarray(low + min(share, 1.0) * (high - low))
             times = np.linspace(low, high, DIVISIONS + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, final
@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
-from neuralrace.reduction.blocks.mixtures import SPREAD, Draw, Mixer
+from neuralrace.reduction.mixtures import SPREAD, Draw, Mixer
+from neuralrace.tolerances import DEPENDENT, ROUNDING
 
 GRADED = 1e-3
 """If sizes of directions at one node differ by more than this factor, Jacobi rotations are used."""
@@ -100,11 +100,11 @@ def _principal(
         return np.zeros((x.shape[1], 0)), np.zeros(0), 0.0
     _, s, vt = np.linalg.svd(x, full_matrices=False)
     largest = max(largest, float(s[0]))
-    rank = int((s > NEGLIGIBLE * largest).sum())
+    rank = int((s > DEPENDENT * largest).sum())
     if rank < x.shape[1] <= len(x) and not largest > s[0]:
         norms = np.linalg.norm(x, axis=0)
         unit = np.linalg.svd(x / np.where(norms > 0, norms, 1.0), compute_uv=False)
-        rank = max(rank, int((unit > NEGLIGIBLE * unit[0]).sum()))
+        rank = max(rank, int((unit > DEPENDENT * unit[0]).sum()))
     loud = int((s[:rank] > cutoff * s[0]).sum())
     return vt[:loud].T, s[:loud], float(s[loud] / s[0]) if loud < rank else 0.0
 
@@ -215,3 +215,131 @@ def _eigenvectors(inner: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.n
     values = (s * (work[0] / work[1])) ** 2
     order = np.argsort(values)
     return values[order], v[:, order]
+
+
+# Identical copies of a block: bases of their eigenspaces that match each other.
+
+Space = tuple[str, int]
+"""A node and the index of one of its spaces."""
+
+Link = tuple[Space, Space, np.ndarray]
+"""The coupling between two spaces of equal dimension."""
+
+MIXES = 3
+"""The number of random combinations of the couplings in which copies must not mix."""
+
+
+LONG = 0.5
+"""A unit vector starts a new block if more than this of it lies outside the blocks found."""
+
+MARGIN = 100
+"""A direction joins a block if its coupling exceeds this many times the rounding error."""
+
+
+def aligned(
+    mixer: Mixer,
+    spaces: Spaces,
+    draws: Sequence[Draw],
+    tolerance: float,
+    rng: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """The directions of all spaces, rotated within each so that copies stay separate."""
+    basis = {v: b.copy() for v, b in spaces.basis.items()}
+    if spaces.all_simple:
+        return basis
+    links = list(_links(mixer, spaces, draws, tolerance))
+    turns = _spanning_turns(links)
+    for members in _linked_groups(turns):
+        loops = [
+            turns[a][1].T @ k @ turns[b][1] for a, b, k in links if a in members and b in members
+        ]
+        turn = _separating_turn(loops, tolerance, rng)
+        for space in members:
+            turns[space] = (turns[space][0], turns[space][1] @ turn)
+    for (v, i), (_, turn) in turns.items():
+        part = spaces.parts(v)[i]
+        basis[v][:, part] = basis[v][:, part] @ turn
+    return basis
+
+
+def _links(mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], tolerance: float) -> Iterator[Link]:
+    """Couplings, as correlations, between spaces of the same dimension, which is more than 1."""
+    large = {
+        v: [(i, part) for i, part in enumerate(spaces.parts(v)) if part.stop - part.start > 1]
+        for v in spaces.basis
+    }
+    seen = mixer.seen_in(spaces.basis)
+    for draw in draws:
+        for (a, b), matrix, left, right in seen.couplings(draw):
+            for i, rows in large[a]:
+                for j, columns in large[b]:
+                    k = matrix[rows, columns]
+                    if k.shape[0] == k.shape[1]:
+                        k = k / np.sqrt((left[rows] ** 2).mean() * (right[columns] ** 2).mean())
+                        if np.linalg.norm(k) > tolerance * np.sqrt(len(k)):
+                            yield (a, i), (b, j), k
+
+
+def _spanning_turns(links: Sequence[Link]) -> dict[Space, tuple[Space, np.ndarray]]:
+    """For every space, the first space of its linked group and the rotation that matches it.
+
+    Follows the strongest links (Kruskal's maximum spanning tree), joining rotated groups.
+    """
+    found: dict[Space, tuple[Space, np.ndarray]] = {}
+    for a, b, k in links:
+        for space in (a, b):
+            found.setdefault(space, (space, np.eye(len(k))))
+    for a, b, k in sorted(links, key=lambda link: -float(np.linalg.norm(link[2]))):
+        if found[a][0] == found[b][0]:
+            continue
+        u, _, wt = np.linalg.svd(found[a][1].T @ k @ found[b][1])
+        old, new, turn = found[b][0], found[a][0], wt.T @ u.T
+        for space, (first, mine) in found.items():
+            if first == old:
+                found[space] = (new, mine @ turn)
+    return found
+
+
+def _linked_groups(turns: Mapping[Space, tuple[Space, np.ndarray]]) -> list[list[Space]]:
+    groups: dict[Space, list[Space]] = {}
+    for space, (first, _) in turns.items():
+        groups.setdefault(first, []).append(space)
+    return list(groups.values())
+
+
+def _separating_turn(
+    loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generator
+) -> np.ndarray:
+    """An orthonormal basis in which the couplings around all loops have common blocks.
+
+    Along the tree all couplings are multiples of the identity. Where another coupling is not, a
+    direction and all its images under the couplings form one block (two directions, for a
+    rotation). The next block starts from a direction orthogonal to it.
+    """
+    n = len(loops[0])
+    off = [k - np.trace(k) / n * np.eye(n) for k in loops]
+    near = max(tolerance, ROUNDING)
+    if max(float(np.linalg.norm(k)) for k in off) <= near:
+        return np.eye(n)
+    mixes = [np.tensordot(rng.normal(size=len(off)), off, axes=1) for _ in range(MIXES)]
+    mixes = [m / (float(np.linalg.norm(m, 2)) or 1.0) for m in mixes]
+    odd = mixes[0] - mixes[0].T
+    element = sum((m + m.T for m in mixes), np.zeros((n, n))) + odd.T @ odd
+    first = np.linalg.eigh(element)[1]
+    done = np.zeros((n, 0))
+    steps = [s for m in mixes for s in (m, m.T)]
+    while done.shape[1] < n:
+        rest = first - done @ (done.T @ first)
+        start = rest[:, int(np.argmax(np.linalg.norm(rest, axis=0) > LONG))]
+        block = (start / np.linalg.norm(start))[:, None]
+        at = 0
+        while at < block.shape[1]:
+            for step in steps:
+                v = step @ block[:, at]
+                for _ in range(2):
+                    v = v - done @ (done.T @ v) - block @ (block.T @ v)
+                if np.linalg.norm(v) > MARGIN * near:
+                    block = np.concatenate([block, (v / np.linalg.norm(v))[:, None]], axis=1)
+            at += 1
+        done = np.concatenate([done, block], axis=1)
+    return done

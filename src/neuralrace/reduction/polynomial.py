@@ -18,14 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.block import Block, few_rows
-from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
-from neuralrace.statistics import (
-    PathGroup,
-    PathStatistics,
-    factored_statistics,
-    split_neurons,
-)
+from neuralrace.reduction.block import Block, few_rows
+from neuralrace.statistics import PathGroup, PathStatistics, factored_statistics, split_neurons
+from neuralrace.tolerances import DEPENDENT, EXACT
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -33,18 +28,9 @@ if TYPE_CHECKING:
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
 
-NOISE = 1e-8
-"""A coefficient below this, relative to the largest of its equation, is rounding.
 
-Coefficients are compared in natural units, in which drive and brake balance when all variables are
-1.
-"""
-
-Monomial = tuple[int, ...]
-"""The power of each variable."""
-
-Terms = dict[Monomial, tuple[float, float]]
-"""The coefficient of each monomial, and the sum of the sizes of the terms it is made of."""
+ALIKE = 12
+"""Coefficients of equations that agree to this many digits are equal."""
 
 
 @final
@@ -137,7 +123,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
     seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
     heard = {t: float(np.linalg.norm(y)) for t, y in block.factor.y.items()}
-    S[np.abs(S) <= NEGLIGIBLE * seen_by * [heard[g.target] for g in on]] = 0.0
+    S[np.abs(S) <= DEPENDENT * seen_by * [heard[g.target] for g in on]] = 0.0
     rows, columns, values = [], [], []
     seen: dict[tuple[str, int], list[int]] = {}
     for i, g in enumerate(on):
@@ -146,7 +132,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     pairs = {(i, k) for together in seen.values() for i in together for k in together}
     for i, k in sorted(pairs):
         value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
-        if abs(value) > NEGLIGIBLE * seen_by[i] * seen_by[k]:
+        if abs(value) > DEPENDENT * seen_by[i] * seen_by[k]:
             rows.append(i)
             columns.append(k)
             values.append(value)
@@ -205,6 +191,18 @@ class PolynomialSystem:
     def _exponents(self) -> Float[np.ndarray, "m K"]:
         return self.powers.astype(float)
 
+    @cached_property
+    def digits(self) -> tuple[object, ...]:
+        """What equal equations share, whatever their names: coefficients to `ALIKE` digits.
+
+        Only signs of errors may differ: the loss is the sum of their squares.
+        """
+        largest = np.abs(self.errors).argmax(axis=1)[:, None]
+        signs = np.where(np.take_along_axis(self.errors, largest, 1) < 0, -1.0, 1.0)
+        velocity = _rounded(self.velocity, np.abs(self.velocity))
+        errors = _rounded(signs * self.errors, np.abs(self.errors).max(initial=0.0))
+        return self.powers.shape, self.powers.tobytes(), velocity, errors
+
     def velocity_at(self, b: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
         """db/dt at one point."""
         return self.velocity @ np.multiply.reduce(b**self._exponents, axis=1)
@@ -215,58 +213,57 @@ class PolynomialSystem:
         return (errors**2).sum(axis=-1) / 2
 
 
+def _rounded(array: np.ndarray, size: np.ndarray | np.floating) -> bytes:
+    """An array to `ALIKE` digits of numbers of this size."""
+    places = ALIKE - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    return (np.round(array * up / down) * down / up + 0.0).tobytes()  # no −0
+
+
 def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
-    """The equations of one representative per class, in terms of one variable per class."""
+    """The equations in one variable per class of edges that stay equal."""
     K = len(classes)
-    of = np.zeros(len(race.edges) + 1, int)
+    of = np.full(len(race.edges) + 1, K)  # the last is padding
     for k, members in enumerate(classes):
         of[list(members)] = k
-    of[-1] = -1  # padding
-    powers = np.stack([_power(of[path], K) for path in race.paths])
-    group_powers: list[dict[Monomial, float]] = [{} for _ in race.S]
+    each = np.stack([np.bincount(of[path], minlength=K + 1)[:K] for path in race.paths])
+    powers, column = np.unique(each, axis=0, return_inverse=True)
+    groups = np.zeros((len(race.S), len(powers)))
     signs = np.prod(np.append(race.signs, 1.0)[race.paths], axis=1)
-    for g, power, sign in zip(race.group, map(tuple, powers.tolist()), signs.tolist(), strict=True):
-        group_powers[g][power] = group_powers[g].get(power, 0.0) + sign
-    errors = _errors(race, group_powers)
-    velocity: list[Terms] = []
-    for members in classes:
-        found: Terms = {}
-        for i, position in np.argwhere(race.paths == members[0]):
-            rest = powers[i].tolist()
-            rest[of[race.paths[i, position]]] -= 1
-            _add_product(found, {tuple(rest): float(signs[i])}, errors[race.group[i]])
-        velocity.append(found)
+    np.add.at(groups, (race.group, column.reshape(-1)), signs)
+    errors = few_rows(np.column_stack([race.targets, -(race.shown @ groups)]))
     parts = tuple(
         {race.edges[i]: np.full((1, 1), race.signs[i]) for i in members} for members in classes
     )
-    return tabled(
-        parts,
-        [_without_cancelled(terms) for terms in velocity],
-        _merged_errors(race, group_powers, K),
-    )
+    return gradient_system(parts, np.concatenate([np.zeros((1, K), int), powers]), errors)
 
 
-def _merged_errors(
-    race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]], K: int
-) -> list[dict[Monomial, float]]:
-    """The errors of all rows as polynomials, in the fewest rows with the same sum of squares."""
-    monomials = sorted({m for terms in group_powers for m in terms})
-    column = {m: i for i, m in enumerate(monomials)}
-    groups = np.zeros((len(group_powers), len(monomials)))
-    for g, terms in enumerate(group_powers):
-        for m, c in terms.items():
-            groups[g, column[m]] = c
-    found = few_rows(np.column_stack([-(race.shown @ groups), race.targets]))
-    names = [*monomials, (0,) * K]
-    return [dict(zip(names, row, strict=True)) for row in found.tolist()]
+def gradient_system(
+    parts: tuple[Mapping[str, np.ndarray], ...],
+    powers: Int[np.ndarray, "m K"],
+    errors: Float[np.ndarray, "r m"],
+) -> PolynomialSystem:
+    """The gradient flow of the weights Σ_k b_k parts[k], for the loss L = ½‖errors‖².
 
-
-def _without_cancelled(terms: Terms) -> dict[Monomial, float]:
-    """The coefficients without those that cancelled and left only rounding.
-
-    Each is compared only with its own terms: coefficients of other powers have other units.
+    db/dt = −G⁻¹ ∂L/∂b with the inner products G of the parts. A coefficient is rounding, and zero,
+    where it is small beside the sizes of the two columns of errors whose product it is.
     """
-    return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
+    K, size = powers.shape[1], np.linalg.norm(errors, axis=0)
+    products = errors.T @ errors
+    products[np.abs(products) <= DEPENDENT * np.outer(size, size)] = 0.0
+    i, j = np.nonzero(np.triu(products))
+    each, degrees = np.where(i == j, 0.5, 1.0) * products[i, j], powers[i] + powers[j]
+    pair, k = np.nonzero(degrees)
+    lower = degrees[pair] - np.eye(K, dtype=int)[k]  # the powers of ∂L/∂b_k
+    table, place = np.unique(np.concatenate([powers, lower]), axis=0, return_inverse=True)
+    own, at = np.split(place.reshape(-1), [len(powers)])
+    slopes, wide = np.zeros((K, len(table))), np.zeros((len(errors), len(table)))
+    np.add.at(slopes, (k, at), each[pair] * degrees[pair, k])
+    wide[:, own] = errors
+    inner = [[sum(float((p[e] * q[e]).sum()) for e in p if e in q) for q in parts] for p in parts]
+    velocity = -np.linalg.solve(np.array(inner), slopes)
+    keep = (velocity != 0).any(axis=0) | (wide != 0).any(axis=0)
+    return PolynomialSystem(parts, table[keep], velocity[:, keep], wide[:, keep])
 
 
 def natural_unit(system: PolynomialSystem) -> float:
@@ -286,7 +283,7 @@ def natural_unit(system: PolynomialSystem) -> float:
 def is_noise(rows: Float[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
     """Which coefficients, in natural units, are rounding compared with the largest of their row."""
     sizes = np.abs(rows)
-    return sizes <= NOISE * sizes.max(axis=1, keepdims=True, initial=0.0)
+    return sizes <= EXACT * sizes.max(axis=1, keepdims=True, initial=0.0)
 
 
 def without_noise(system: PolynomialSystem) -> PolynomialSystem:
@@ -300,48 +297,8 @@ def without_noise(system: PolynomialSystem) -> PolynomialSystem:
     return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
 
 
-def tabled(
-    parts: tuple[Mapping[str, np.ndarray], ...],
-    velocity: Sequence[Mapping[Monomial, float]],
-    errors: Sequence[Mapping[Monomial, float]],
-) -> PolynomialSystem:
-    """One table of powers and coefficients for polynomials that are given term by term."""
-    rows = (*velocity, *errors)
-    monomials = sorted({m for terms in rows for m in terms})
-    column = {m: i for i, m in enumerate(monomials)}
-    table = np.zeros((len(rows), len(monomials)))
-    for k, terms in enumerate(rows):
-        for m, c in terms.items():
-            table[k, column[m]] = c
-    keep = np.abs(table).max(axis=0) > 0
-    powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
-    return PolynomialSystem(parts, powers, table[: len(parts), keep], table[len(parts) :, keep])
-
-
 def _power(classes: np.ndarray, K: int) -> np.ndarray:
     return np.bincount(classes[classes >= 0], minlength=K)
-
-
-def _errors(race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]]) -> list[Terms]:
-    """S(p) − Σ_j B_j D(j,p) of every group, as polynomials."""
-    K = len(next(iter(group_powers[0])))
-    found: list[Terms] = []
-    D = race.D.tocsr()
-    for g, s in enumerate(race.S.tolist()):
-        terms: Terms = {(0,) * K: (s, abs(s))}
-        low, high = D.indptr[g], D.indptr[g + 1]
-        for j, d in zip(D.indices[low:high], D.data[low:high], strict=True):
-            _add_product(terms, group_powers[j], {(0,) * K: (-float(d), abs(float(d)))})
-        found.append(terms)
-    return found
-
-
-def _add_product(into: Terms, left: Mapping[Monomial, float], right: Terms) -> None:
-    for a, x in left.items():
-        for b, (y, size) in right.items():
-            monomial = tuple(i + k for i, k in zip(a, b, strict=True))
-            old, terms = into.get(monomial, (0.0, 0.0))
-            into[monomial] = (old + x * y, terms + abs(x) * size)
 
 
 def drive_when_on(block: Block, data: Dataset) -> float | None:
@@ -369,4 +326,4 @@ def drive_when_on(block: Block, data: Dataset) -> float | None:
             for name in (*nodes, *path.edges):
                 on &= classes.gates.get(name, np.ones(len(classes))) != 0
             found.append(float(stats.yx[path][0, 0]) / float(classes.weight[on].sum()))
-    return found[0] if np.ptp(found) <= NOISE * abs(found[0]) else None
+    return found[0] if np.ptp(found) <= EXACT * abs(found[0]) else None

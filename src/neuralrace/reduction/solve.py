@@ -15,17 +15,23 @@ from neuralrace.checks import real_number
 from neuralrace.dynamics import flow, train
 from neuralrace.dynamics.flow import checked_times, smallest_rms
 from neuralrace.dynamics.setup import StoppedError, positive_rate
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.equations.duplicates import alike_networks, alike_races, turned
-from neuralrace.reduction.equations.flows import FlatFlow, NetworkFlow, PolynomialFlow
-from neuralrace.reduction.equations.mode_form import mode_form
-from neuralrace.reduction.equations.polynomial import PolynomialSystem
-from neuralrace.reduction.equations.system import block_system
-from neuralrace.reduction.solving import scipy_solver
-from neuralrace.reduction.solving.initial import Start
-from neuralrace.reduction.solving.scipy_solver import RTOL, Part
+from neuralrace.reduction import scipy_solver
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import block_system
+from neuralrace.reduction.mode_form import mode_form
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.scipy_solver import (
+    RTOL,
+    BlockSolution,
+    FlatFlow,
+    NetworkFlow,
+    PolynomialFlow,
+)
+from neuralrace.reduction.start import Start
+from neuralrace.reduction.together import Together, sharing
+from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -62,8 +68,6 @@ A half that falls below its start and rises again between two of these times has
 SOON = 1e-6
 """The first of these times, as a part of the last."""
 
-FALLEN = 1e-6
-"""A weight that is below its start by less than this part has only been rounded."""
 
 Weights = Mapping[str, Matrix]
 """The weights of a block by edge."""
@@ -86,34 +90,35 @@ def solve_blocks(
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
-    sign and this half falls below its start, the other half grows beyond its own: such blocks are
-    solved again with both halves. `rtol` is the relative tolerance of a step.
+    sign and this half falls below its start, the other half grows beyond its own, and hidden
+    directions that it shares with other modes matter: such blocks are solved again, together with
+    those at the same hidden nodes and from the network's own weights. `rtol` is the relative
+    tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
         learning_rate = positive_rate(learning_rate)
-        if times[-1] / learning_rate > MOST_STEPS:
-            raise NeuralRaceError(
-                "there are too many steps to count",
-                got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
-                f"{learning_rate:g}",
-                wanted=f"at most {MOST_STEPS:.0e}",
-                fix="leave out learning_rate for the flow, or ask for earlier times",
-            )
+        require(
+            not times[-1] / learning_rate > MOST_STEPS,
+            "there are too many steps to count",
+            got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
+            f"{learning_rate:g}",
+            wanted=f"at most {MOST_STEPS:.0e}",
+            fix="leave out learning_rate for the flow, or ask for earlier times",
+        )
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
     request = Request(times, steps, learning_rate, RTOL if rtol is None else rtol)
-    both = dict(enumerate(start.both or (None,) * len(blocks)))
-    halved = {i: weights for i, weights in both.items() if weights is not None}
     found = _solutions(
-        blocks, {i: w for i, w in enumerate(start.weights) if i not in halved}, request
+        blocks, {i: w for i, w in enumerate(start.weights) if i not in start.halved}, request
     )
-    if halved:
+    if start.halved:
         fine = request.finer()
-        once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
-        falling = {i: halved[i] for i, solution in once.items() if solution.falls(halved[i])}
-        found |= {i: s.at(fine, request) for i, s in once.items() if i not in falling}
-        found |= _solutions(blocks, falling, request)
+        once = _solutions(blocks, {i: start.weights[i] for i in start.halved}, fine)
+        turned = [i for i, s in once.items() if start.is_whole(i) or _falls(s)]
+        found |= {i: _at(s, fine, request) for i, s in once.items()}
+        for group in sharing(blocks, turned):
+            found |= _together(blocks, group, start, request)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -165,37 +170,42 @@ class Request:
         steps = np.union1d(self.steps, np.round(more / self.rate).astype(int))
         return replace(self, times=self.rate * steps, steps=steps)
 
+    def after(self, since: float) -> Request:
+        """The same, later by a time."""
+        if self.steps is None or self.rate is None:
+            return replace(self, times=self.times + since)
+        steps = self.steps + round(since / self.rate)
+        return replace(self, times=self.rate * steps, steps=steps)
 
-@final
-@dataclass(frozen=True, eq=False)
-class BlockSolution:
-    """The solution of a block: its weights `(T, |t|, |s|)` and its loss `(T,)`.
 
-    If the solution had to stop, there are fewer times than requested, and `stopped` is the last
-    step at which the loss is known to be finite, or the time that was reached.
+def _falls(solution: BlockSolution) -> bool:
+    """Whether a growing half that starts alone falls below its start.
+
+    Along the one path of a closed form the error keeps its sign.
     """
+    return solution.solver != "closed form" and any(
+        bool((np.abs(w) < (1 - EQUAL) * np.abs(w[:1])).any()) for w in solution.weights.values()
+    )
 
-    weights: Mapping[str, np.ndarray]
-    losses: np.ndarray
-    solver: str
-    stopped: float | None = None
 
-    def falls(self, both: Weights) -> bool:
-        """Whether a growing half that starts alone falls below its start.
+def _together(
+    blocks: Sequence[Block], group: Sequence[int], start: Start, request: Request
+) -> dict[int, BlockSolution]:
+    """The solutions of blocks that share hidden directions, from the network's own weights."""
+    assert start.network is not None  # a half is part of a whole
+    joined = Together.of([blocks[i] for i in group])
+    weights = joined.begin(start.network)
+    arch = _as_wide_as(joined.whole.arch, weights)
+    found = _by_network(joined.whole, arch, weights, request.after(start.since))
+    return dict(zip(group, joined.apart(found, arch), strict=True))
 
-        Along the one path of a closed form the error keeps its sign.
-        """
-        return self.solver != "closed form" and any(
-            bool((np.abs(found) < (1 - FALLEN) * np.abs(found[:1])).any())
-            for edge, found in self.weights.items()
-            if both[edge].shape != found.shape[1:]
-        )
 
-    def at(self, fine: Request, request: Request) -> BlockSolution:
-        """What was solved for the finer request at the times of another."""
-        at = np.isin(fine.times, request.times)[: len(self.losses)]
-        weights = {edge: w[at] for edge, w in self.weights.items()}
-        return replace(self, weights=weights, losses=self.losses[at])
+def _at(solution: BlockSolution, fine: Request, request: Request) -> BlockSolution:
+    """What was solved for the finer request at the times of another."""
+    at = np.isin(fine.times, request.times)[: len(solution.losses)]
+    weights = {edge: w[at] for edge, w in solution.weights.items()}
+    states = solution.states[at]
+    return replace(solution, weights=weights, losses=solution.losses[at], states=states)
 
 
 def _solutions(
@@ -204,31 +214,35 @@ def _solutions(
     """The solutions of blocks from these weights; those that are alike are solved once."""
     systems = {i: found for i, w in begin.items() if (found := _merged(blocks[i], w))}
     solved: dict[int, BlockSolution] = {}
-    for group in alike_races(systems):
-        part = _by_equations(*systems[group[0]], request)
-        if part is not None:
-            for i in group:
-                solved[i] = _solution(part, systems[i][0].expanded(part.states))
-    graphs: dict[Architecture, list[int]] = {}
+    alike: dict[object, list[int]] = {}
+    for i, (system, values) in systems.items():
+        alike.setdefault((system.digits, values.tobytes()), []).append(i)
+    for group in alike.values():
+        one = _by_equations(*systems[group[0]], request)
+        if one is not None:
+            each = {i: systems[i][0].expanded(one.states) for i in group}
+            solved |= {i: replace(one, weights=weights) for i, weights in each.items()}
+    networks: dict[object, BlockSolution] = {}
     for i in (i for i in begin if i not in solved):
-        graphs.setdefault(_as_wide_as(blocks[i].arch, begin[i]), []).append(i)
-    for arch, members in graphs.items():
-        for group in alike_networks(arch, [(begin[i], blocks[i].data) for i in members]):
-            first = members[group[0][0]]
-            one = _by_network(blocks[first], arch, begin[first], request)
-            for k, turns in group:
-                solved[members[k]] = replace(one, weights=turned(arch, one.weights, turns))
+        arch = _as_wide_as(blocks[i].arch, begin[i])
+        key = id(blocks[i].factor), arch, *(w.tobytes() for w in begin[i].values())
+        if key not in networks:
+            networks[key] = _by_network(blocks[i], arch, begin[i], request)
+        solved[i] = networks[key]
     return solved
 
 
-def _by_equations(system: PolynomialSystem, begin: np.ndarray, request: Request) -> Part | None:
+def _by_equations(
+    system: PolynomialSystem, begin: np.ndarray, request: Request
+) -> BlockSolution | None:
     """The solution of merged equations, explicit where there is one; None if it takes too long."""
     names = tuple(f"B{k}" for k in range(len(begin)))
     form = mode_form(system, begin, names) if request.steps is None else None
     if form is not None and form.kind != "quadrature":
         variables = form.variables(request.times)
         states = np.stack([variables[name] for name in names], axis=-1)
-        return Part(states, np.asarray(system.loss_at(states)), "closed form")
+        losses = np.asarray(system.loss_at(states))
+        return BlockSolution(system.expanded(states), losses, "closed form", states)
     return _by_numpy(PolynomialFlow(system, begin), request)
 
 
@@ -236,10 +250,9 @@ def _by_network(
     block: Block, arch: Architecture, weights: Weights, request: Request
 ) -> BlockSolution:
     """The solution of a block as the small gated network that it is, of these widths."""
-    network = NetworkFlow(arch, weights, block.data, joining=True)
-    part = _by_numpy(network, request)
-    if part is not None:
-        return _solution(part, network.weights(part.states))
+    small = _by_numpy(NetworkFlow(arch, weights, block.data, joining=True), request)
+    if small is not None:
+        return small
     is_whole = True
     with jax.enable_x64(True):
         try:
@@ -252,7 +265,7 @@ def _by_network(
     fine = np.isin(reached, asked) & np.isfinite(run.loss)
     found = {edge: np.asarray(w)[fine] for edge, w in run.values["weights"].items()}
     last = None if is_whole else float(reached[-1]) if len(reached) else 0.0
-    return BlockSolution(found, run.loss[fine], solver, last)
+    return BlockSolution(found, run.loss[fine], solver, np.zeros((fine.sum(), 0)), last)
 
 
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:
@@ -271,7 +284,7 @@ def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Traject
     )  # fmt: skip
 
 
-def _by_numpy(problem: FlatFlow, request: Request) -> Part | None:
+def _by_numpy(problem: FlatFlow, request: Request) -> BlockSolution | None:
     """The solution without compiling; None where it fails or compiling is estimated to be quicker.
 
     The estimate depends on the problem alone.
@@ -282,10 +295,6 @@ def _by_numpy(problem: FlatFlow, request: Request) -> Part | None:
     return scipy_solver.solve_small(
         problem, request.times, request.steps, request.rate, request.rtol
     )
-
-
-def _solution(part: Part, weights: Mapping[str, np.ndarray]) -> BlockSolution:
-    return BlockSolution(weights, part.losses, part.solver, part.stopped)
 
 
 def _stopped(solution: Trajectory, first: float, request: Request) -> StoppedError:

@@ -9,23 +9,16 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import switch
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.equations.mode_form import ModeForm, mode_form
-from neuralrace.reduction.equations.pathway import recognised
-from neuralrace.reduction.equations.polynomial import (
-    NOISE,
-    PolynomialSystem,
-    is_noise,
-    natural_unit,
-    without_noise,
-)
-from neuralrace.reduction.equations.subspace import echelon
-from neuralrace.reduction.equations.system import block_system
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.merging import block_system, echelon, recognised
+from neuralrace.reduction.polynomial import PolynomialSystem, is_noise, natural_unit, without_noise
+from neuralrace.tolerances import EXACT, ROUNDING
 from neuralrace.types import Matrix
 
 if TYPE_CHECKING:
     import sympy
 
+    from neuralrace.reduction.mode_form import ModeForm
 
 TAU = "tau"
 """The name of the time constant."""
@@ -35,9 +28,6 @@ NAMED = 3
 
 SIMPLE = 10_000
 """The largest numerator or denominator with which a float is written as a fraction or root."""
-
-SAME_NUMBER = 1e-9
-"""How close, relatively, such a fraction must be to the float."""
 
 
 @final
@@ -133,13 +123,6 @@ def written_mode(
         return None
     system, begin = found
     return WrittenMode(block, without_noise(system) if exact else system, begin)
-
-
-def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
-    """The closed form of a block from its start, or None where none is known."""
-    found = block_system(block, start)
-    names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
-    return None if found is None else mode_form(*found, names)
 
 
 def first_few(names: Sequence[str], full: bool) -> list[str]:
@@ -246,7 +229,7 @@ def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:
     if not len(table):
         return []
     _, s, vt = np.linalg.svd(table, full_matrices=True)
-    null = vt[int((s > NOISE * s[0]).sum()) :]
+    null = vt[int((s > EXACT * s[0]).sum()) :]
     return [
         {pair: float(c) for pair, c in zip(pairs, row, strict=True) if c}
         for row in (_rational_rows(null) if len(null) else [])
@@ -280,8 +263,8 @@ def number(value: float) -> sympy.Expr:
         return sympy.Integer(0)
     for square in (False, True):
         target = value**2 if square else value
-        ratio = sympy.nsimplify(target, rational=True, tolerance=SAME_NUMBER / 10 * abs(target))
-        near = abs(float(ratio) - target) <= SAME_NUMBER * abs(target)
+        ratio = sympy.nsimplify(target, rational=True, tolerance=ROUNDING / 10 * abs(target))
+        near = abs(float(ratio) - target) <= ROUNDING * abs(target)
         if near and max(abs(ratio.p), ratio.q) <= SIMPLE:
             return sympy.sign(value) * sympy.sqrt(ratio) if square else ratio
     return sympy.Float(value, 6)

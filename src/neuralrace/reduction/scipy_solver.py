@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.equations.flows import FlatFlow
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.statistics import join_nodes
+from neuralrace.tolerances import EQUAL, TINY
+from neuralrace.types import Matrix
 
 RTOL = 1e-11
 """The relative tolerance of a step, if none is asked for."""
@@ -28,9 +36,6 @@ LAST_DIGIT = 1e-16
 DENSE = 200
 """With more variables than this, steps are explicit: implicit ones need n² slopes."""
 
-RISE = 1e-6
-"""A loss that rises by more than this part of its first value, or of that of zero weights if it is
-larger, is not that of a gradient flow."""
 
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more is compiled."""
@@ -50,19 +55,32 @@ MARGIN = 0.2
 STRETCH = 3
 """A stage of the flow lasts at most this many times as long as all stages before it."""
 
-SLOWEST = 1e-300
-"""The smallest speed used in time scales, so that a state at rest has a finite one."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class Part:
-    """States and losses at the times; a descent that had to stop says its last finite step."""
+class BlockSolution:
+    """The solution of a block: its weights `(T, |t|, |s|)`, its loss `(T,)`, and its states.
 
-    states: Float[np.ndarray, "T n"]
+    If the solution had to stop, there are fewer times than requested, and `stopped` is the last
+    step at which the loss is known to be finite, or the time that was reached.
+    """
+
+    weights: Mapping[str, np.ndarray]
     losses: Float[np.ndarray, " T"]
     solver: str
+    states: Float[np.ndarray, "T n"]
     stopped: float | None = None
+
+    def falls(self, both: Mapping[str, Matrix]) -> bool:
+        """Whether a growing half that starts alone falls below its start.
+
+        Along the one path of a closed form the error keeps its sign.
+        """
+        return self.solver != "closed form" and any(
+            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
+            for edge, found in self.weights.items()
+            if both[edge].shape != found.shape[1:]
+        )
 
 
 def solve_small(
@@ -71,7 +89,7 @@ def solve_small(
     steps: np.ndarray | None,
     rate: float | None,
     rtol: float = RTOL,
-) -> Part | None:
+) -> BlockSolution | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
         solver = "LSODA" if len(problem.start) <= DENSE else "DOP853"
@@ -80,10 +98,11 @@ def solve_small(
             return None
         losses = problem.losses(states)
         initial = max(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
-        rises = np.diff(losses).max(initial=0.0) > RISE * initial
-        return None if rises else Part(states, losses, solver)
+        rises = np.diff(losses).max(initial=0.0) > EQUAL * initial
+        return None if rises else BlockSolution(problem.weights(states), losses, solver, states)
     states, stopped = stepped(problem, steps, rate)
-    return Part(states, problem.losses(states), "steps", stopped)
+    losses = problem.losses(states)
+    return BlockSolution(problem.weights(states), losses, "steps", states, stopped)
 
 
 def flowed(
@@ -116,7 +135,7 @@ def flowed(
         if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
-        span = growth * largest / max(speed, SLOWEST)
+        span = growth * largest / max(speed, TINY)
         first = first or span
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
@@ -239,3 +258,166 @@ def stepped(
                 break
     kept = sum(step < bad for step in wanted)
     return np.array(found).reshape(-1, len(problem.start))[:kept], max(bad - 1, 0)
+
+
+# Gradient flows of a block in NumPy, with one vector as their state.
+
+GROWTH = 20.0
+"""The factor by which a state may always grow before the solver's tolerance is set again."""
+
+CALL = 1000.0
+"""A call of NumPy takes as long as this many operations."""
+
+
+class FlatFlow(ABC):
+    """A block as SciPy solves it: a flat state, its velocity and its loss.
+
+    The tolerances follow from `sizes`. `work` is the number of operations per velocity. `depth` is
+    the number of edges on the longest path.
+    """
+
+    start: Float[np.ndarray, " n"]
+    sizes: Float[np.ndarray, " n"]
+    work: float
+    depth: int
+
+    def growth_span(self, most: float) -> float:
+        """The time, in units of size over speed, in which a state grows by at most this factor.
+
+        Chains of two edges grow exponentially. Those of D edges grow as db/dt ∝ b^{D−1}, without
+        bound in a finite time: they are followed until they have grown by a factor below 4.
+        """
+        if self.depth > 2:
+            return 0.7 / (self.depth - 2)
+        return float(np.log(max(most, GROWTH)))
+
+    @abstractmethod
+    def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The direction of gradient flow."""
+
+    @abstractmethod
+    def losses(self, states: Float[np.ndarray, "T n"]) -> Float[np.ndarray, " T"]:
+        """The loss at several states."""
+
+    @abstractmethod
+    def weights(self, states: Float[np.ndarray, "*T n"]) -> dict[str, np.ndarray]:
+        """The weights of every edge of the block at these states, `(*T, |t|, |s|)`."""
+
+
+@final
+class PolynomialFlow(FlatFlow):
+    """The merged equations of a block."""
+
+    def __init__(self, system: PolynomialSystem, start: Float[np.ndarray, " K"]) -> None:
+        self.system, self.start, self.sizes = system, start, np.abs(start)
+        self.work = 4 * CALL + 20.0 * system.powers.size
+        self.depth = (int(system.powers.sum(axis=-1).max(initial=1)) + 1) // 2
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        return self.system.velocity_at(state)
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        return np.asarray(self.system.loss_at(states))
+
+    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        return self.system.expanded(states)
+
+
+@final
+class NetworkFlow(FlatFlow):
+    """A gated network; its weights follow one another edge by edge.
+
+    With `joining`, nodes between the same neighbours are one: fewer and larger products.
+    """
+
+    def __init__(
+        self,
+        arch: Architecture,
+        weights: Mapping[str, Matrix],
+        data: Dataset,
+        *,
+        joining: bool = False,
+    ) -> None:
+        self._joined = join_nodes(arch, tuple(data.gates)) if joining else None
+        begin = {e: np.asarray(weights[e], np.float64) for e in arch.edges}
+        sizes = {e: np.full(w.shape, np.sqrt((w**2).mean())) for e, w in begin.items()}
+        if self._joined is not None:
+            arch, data = self._joined.arch, self._joined.data(data)
+            begin, sizes = self._joined.join(begin), self._joined.join(sizes)
+        self._shapes = {e: begin[e].shape for e in arch.edges}
+        self.start, self.sizes = (
+            np.concatenate([a[e].ravel() for e in arch.edges]) for a in (begin, sizes)
+        )
+        flops = 6 * data.n_samples * float(len(self.start))
+        self.work = 8 * CALL * len(arch.edges) + flops
+        self.depth = longest_path(arch)
+        gates = {v: np.asarray(g).reshape(len(g), -1) for v, g in data.gates.items()}
+        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
+        self._y = {v: np.asarray(y) for v, y in data.y.items()}
+        self._share = np.asarray(data.probability, np.float64)[:, None]
+        # matrices that share the memory of one vector, of the state and of its velocity
+        self._state, self._moved = np.empty((2, len(self.start)))
+        weight, moved = self._shaped(self._state), self._shaped(self._moved)
+        self._nodes = [
+            (v, gates.get(v), [
+                (arch.edges[e][0], weight[e].T, gates.get(e), e, moved[e])
+                for e in arch.incoming[v]
+            ], [(e, weight[e]) for e in arch.outgoing[v]])
+            for v in arch.order
+            if v not in data.x
+        ]  # fmt: skip
+
+    def _shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes.values()])[:-1]
+        parts = np.split(states, ends, axis=-1)
+        return {
+            e: part.reshape(*states.shape[:-1], *shape)
+            for (e, shape), part in zip(self._shapes.items(), parts, strict=True)
+        }
+
+    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        found = self._shaped(states)
+        return found if self._joined is None else self._joined.split(found)
+
+    def _activity(self, state: np.ndarray) -> dict[str, np.ndarray]:
+        """The activity of every node, and this state in the memory that the matrices share."""
+        self._state[:] = state
+        h = dict(self._x)
+        for node, gate, incoming, _ in self._nodes:
+            parts = [_times(np.dot(h[source], w), g) for source, w, g, _, _ in incoming]
+            h[node] = _times(_total(parts), gate)
+        return h
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        h = self._activity(state)
+        pull: dict[str, np.ndarray] = {}
+        for node, gate, incoming, outgoing in reversed(self._nodes):
+            if node in self._y:
+                total = (self._y[node] - h[node]) * self._share
+            else:
+                total = _total([np.dot(pull[e], w) for e, w in outgoing])
+            total = _times(total, gate)
+            for source, _, edge_gate, e, moved in incoming:
+                pull[e] = _times(total, edge_gate)
+                np.dot(pull[e].T, h[source], out=moved)
+        return self._moved.copy()
+
+    def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
+        """y − h of every sample and output, times the root of its weight: the loss is ½‖·‖²."""
+        h = self._activity(state)
+        gaps = [np.ravel(np.sqrt(self._share) * (y - h[v])) for v, y in self._y.items()]
+        return np.concatenate(gaps)
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        return np.array([(self.errors(state) ** 2).sum() / 2 for state in states])
+
+
+def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
+    return h if gate is None else h * gate
+
+
+def _total(parts: list[np.ndarray]) -> np.ndarray:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

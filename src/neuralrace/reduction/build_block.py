@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.reduction.blocks.block import Block, own_sizes, places, rank_of_correlations
-from neuralrace.reduction.blocks.components import Component
-from neuralrace.reduction.blocks.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
+from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correlations
+from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
 from neuralrace.statistics import ClassFactor, restricted
+from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
 
-NO_SIGNAL = 1e-12
-"""A correlation of inputs and targets below this is rounding."""
 
-NO_SIGN = 1e-9
-"""A correlation below this has no sign that a neuron could carry."""
-
-SAME_PRODUCT = 1e-6
-"""How closely, relatively, Σ^yx must be a product for one neuron to carry all paths."""
-
-
-def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
+def make_block(
+    arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
+) -> Block | None:
     """The block with these directions, or None where no signal joins inputs to outputs in it."""
-    arch = _pruned(part.arch, set(basis))
-    if arch is None:
+    pruned = _pruned(arch, set(basis))
+    if pruned is None:
         return None
-    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes}
-    arch = Architecture(sizes, arch.edges)
+    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in pruned.sizes}
+    arch = Architecture(sizes, pruned.edges)
     ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
-    factor = restricted(part.factor, arch, basis=ends)
+    factor = restricted(factor, arch, basis=ends)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
     basis, factor = _signed(arch, factor, ends)
@@ -46,7 +39,7 @@ def _has_signal(mixer: Mixer) -> bool:
     """Whether some Σ^yx is more than rounding, relative to the sizes of what it joins."""
     draw = mixer.draw(np.random.default_rng(0))
     return any(
-        float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NO_SIGNAL
+        float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NOISE
         for (a, _), matrix, left, right in mixer.couplings(draw)
         if a in mixer.arch.outputs
     )
@@ -81,18 +74,19 @@ def _by_length(mixer: Mixer, edges: set[str]) -> list[Matrix]:
         for z, values in zip(units, seen, strict=True):
             for pair, T in values.items():
                 sums[pair] = sums.get(pair, 0.0) + np.real(T * z**-length) / len(units)
-        found.append(_side_by_side(mixer, sums))
+        outputs, inputs = (dict.fromkeys(pair[k] for pair in sums) for k in (0, 1))
+        found.append(_side_by_side(mixer, sums, inputs, outputs))
     return found
 
 
-def _side_by_side(mixer: Mixer, sums: Mapping[Pair, np.ndarray]) -> Matrix:
-    """Σ^yx for these sums over paths, with all that the paths join side by side."""
-    found = mixer.yx({pair: rows_of(mixer.factor, T) for pair, T in sums.items()})
-    ends = (dict.fromkeys(pair[k] for pair in found) for k in (0, 1))
-    outputs, inputs = (places(tuple(nodes), mixer.arch.sizes) for nodes in ends)
-    total = np.zeros(tuple(max((p.stop for p in e.values()), default=0) for e in (outputs, inputs)))
-    for (t, s), matrix in found.items():
-        total[outputs[t], inputs[s]] = matrix
+def _side_by_side(
+    mixer: Mixer, sums: Mapping[Pair, np.ndarray], inputs: Iterable[str], outputs: Iterable[str]
+) -> Matrix:
+    """Σ^yx for these sums over paths between these nodes, side by side."""
+    rows, columns = (places(tuple(nodes), mixer.arch.sizes) for nodes in (outputs, inputs))
+    total = np.zeros(tuple(max((p.stop for p in e.values()), default=0) for e in (rows, columns)))
+    for (t, s), matrix in mixer.yx({p: rows_of(mixer.factor, T) for p, T in sums.items()}).items():
+        total[rows[t], columns[s]] = matrix
     return total
 
 
@@ -108,24 +102,30 @@ def _signed(
     if any(b.shape[1] != 1 for b in basis.values()):
         return dict(basis), factor
     mixer = Mixer(arch, factor)
-    sign = dict.fromkeys(basis, 0.0)
-    links: dict[str, list[tuple[str, float]]] = {v: [] for v in basis}
-    for (t, s), matrix in mixer.yx_of(dict.fromkeys(arch.edges, 1.0)).items():
-        value = float(matrix[0, 0])
-        if value:
-            links[t].append((s, value))
-            links[s].append((t, value))
-    for first in basis:
-        waiting = [first] if sign[first] == 0 else []
-        sign[first] = sign[first] or 1.0
-        while waiting:
-            node = waiting.pop()
-            for other, value in links[node]:
-                if sign[other] == 0:
-                    sign[other] = sign[node] * np.sign(value)
-                    waiting.append(other)
+    total = mixer.yx_of(dict.fromkeys(arch.edges, 1.0))
+    values = {pair: float(np.sign(m[0, 0])) for pair, m in total.items() if m[0, 0]}
+    sign = dict.fromkeys(basis, 1.0) | _factors(values)
     turn = {v: np.full((1, 1), value) for v, value in sign.items()}
     return {v: sign[v] * b for v, b in basis.items()}, mixer.seen_in(turn).factor
+
+
+def _factors(values: Mapping[Pair, float]) -> dict[str, float]:
+    """Numbers whose products are these values of pairs of nodes, along a tree of the pairs."""
+    neighbours: dict[str, list[tuple[str, float]]] = {}
+    for (t, s), value in values.items():
+        neighbours.setdefault(s, []).append((t, value))
+        neighbours.setdefault(t, []).append((s, value))
+    factors: dict[str, float] = {}
+    for first in dict.fromkeys(s for _, s in values):
+        waiting = [] if first in factors else [first]
+        factors.setdefault(first, 1.0)
+        while waiting:
+            node = waiting.pop()
+            for other, value in neighbours[node]:
+                if other not in factors:
+                    factors[other] = value / factors[node]
+                    waiting.append(other)
+    return factors
 
 
 def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
@@ -189,40 +189,21 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
     (y, _), (x, _) = _ends(mixer)
     own = {v: float(own_sizes(a)[0]) for v, a in (*x.items(), *y.items())}
-    if any(abs(value) <= NO_SIGN * own[t] * own[s] for (t, s), value in values.items()):
+    if any(abs(value) <= ROUNDING * own[t] * own[s] for (t, s), value in values.items()):
         return None
-    ends: dict[str, list[tuple[str, str]]] = {}
-    for t, s in values:
-        ends.setdefault(t, []).append((t, s))
-        ends.setdefault(s, []).append((t, s))
-    found_at: dict[str, float] = {}
-    for first in (s for _, s in values):
-        waiting = [] if first in found_at else [first]
-        found_at.setdefault(first, 1.0)
-        while waiting:
-            node = waiting.pop()
-            for t, s in ends[node]:
-                other = s if node == t else t
-                if other not in found_at:
-                    found_at[other] = values[t, s] / found_at[node]
-                    waiting.append(other)
+    factors = _factors(values)
     for (t, s), value in values.items():
-        if abs(found_at[t] * found_at[s] - value) > SAME_PRODUCT * abs(value):
+        if abs(factors[t] * factors[s] - value) > EQUAL * abs(value):
             return None
-    up = np.array([[np.sign(found_at.get(t, 1.0))] for t in arch.outputs])
-    return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])
+    up = np.array([[np.sign(factors.get(t, 1.0))] for t in arch.outputs])
+    return up, np.array([[np.sign(factors.get(s, 1.0)) for s in arch.inputs]])
 
 
 def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     """Left and right singular vectors of Σ^yx summed over the paths made of these edges."""
     arch = mixer.arch
-    found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
-    inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
-    total = np.zeros(
-        tuple(sum(arch.sizes[v] for v in ends) for ends in (arch.outputs, arch.inputs))
-    )
-    for (t, s), matrix in found.items():
-        total[outputs[t], inputs[s]] = matrix
+    sums = mixer.path_sums({e: float(e in edges) for e in arch.edges})
+    total = _side_by_side(mixer, sums, arch.inputs, arch.outputs)
     u, _, vt = np.linalg.svd(total, full_matrices=False)
     sizes = (np.concatenate([own_sizes(f[v]) for v in ends]) for f, ends in _ends(mixer))
     rank = max(1, rank_of_correlations(total, *sizes))

@@ -13,14 +13,14 @@ import jax
 import numpy as np
 
 from neuralrace.checks import check_known
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
-from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.mixtures import longest_path
-from neuralrace.reduction.equations.flows import NetworkFlow
-from neuralrace.reduction.equations.mode_form import LEAST
-from neuralrace.reduction.solving.two_edge_start import average_start, resumed, two_edge_start
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -39,8 +39,9 @@ class Start:
     the race's loss at the start from that of the network, as a part of the latter, and a prediction
     of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
     weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
-    used with any race that it fits. `both[i]` are the weights of block i with both halves of every
-    mode, where `weights[i]` has only the growing half, and otherwise None.
+    used with any race that it fits. `halved` are the places of the blocks that start from the
+    growing half of their modes alone; `network` holds the weights of the network that they are
+    from, at the time `since` before this start, to go back to where the other half matters.
 
     ```python
     >>> import neuralrace as nr
@@ -58,7 +59,13 @@ class Start:
     description: str
     data: str | None = None
     gap: float | None = None
-    both: tuple[dict[str, Matrix] | None, ...] = ()
+    halved: frozenset[int] = frozenset()
+    network: Mapping[str, Matrix] | None = None
+    since: float = 0.0
+
+    def is_whole(self, block: int) -> bool:
+        """Whether a block that started from a half was solved with the whole since."""
+        return any(w.size > 1 for w in self.weights[block].values())
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
@@ -90,15 +97,15 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     if isinstance(value, Mapping):
         by_edge = dict(value)
     numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
-    if not numbers or not edges <= set(by_edge):
-        raise NeuralRaceError(
-            "a start is a finite number, one for every edge, or the weights of the network",
-            got=f"numbers for {listed(by_edge)}"
-            if isinstance(value, Mapping)
-            else f"{type(value).__name__} {value!r:.80}",
-            wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
-            fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
-        )
+    require(
+        not (not numbers or not edges <= set(by_edge)),
+        "a start is a finite number, one for every edge, or the weights of the network",
+        got=f"numbers for {listed(by_edge)}"
+        if isinstance(value, Mapping)
+        else f"{type(value).__name__} {value!r:.80}",
+        wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
+        fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
+    )
     _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
     weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
     return Start(weights, None, f"aligned, {value}")
@@ -113,22 +120,22 @@ def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
     depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
     largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
-    least = LEAST ** (1 / depth)
-    if depth > 1 and smallest < least:
-        raise NeuralRaceError(
-            "start is so small that the strength of a path would be 0 in float64",
-            got=f"weights of size {smallest:.3g}",
-            wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
-            fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
-            "f delays a mode by log(f)/s",
-        )
-    if largest > bound:
-        raise NeuralRaceError(
-            "the start is so large that the loss would overflow",
-            got=f"weights of size {largest:.3g}",
-            wanted=f"at most {bound:.3g}, with paths of {depth} edges",
-            fix="start small: race.start(0.01); the scale that is learned is about 1",
-        )
+    least = TINY ** (1 / depth)
+    require(
+        not (depth > 1 and smallest < least),
+        "start is so small that the strength of a path would be 0 in float64",
+        got=f"weights of size {smallest:.3g}",
+        wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
+        fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
+        "f delays a mode by log(f)/s",
+    )
+    require(
+        not largest > bound,
+        "the start is so large that the loss would overflow",
+        got=f"weights of size {largest:.3g}",
+        wanted=f"at most {bound:.3g}, with paths of {depth} edges",
+        fix="start small: race.start(0.01); the scale that is learned is about 1",
+    )
 
 
 def start_from_weights(
@@ -142,10 +149,11 @@ def start_from_weights(
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
-    both: list[dict[str, Matrix] | None] = [None] * len(blocks)
+    halved = set()
     growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
-    for i, (weights_i, both_i) in zip(two, growing, strict=True):
-        found[i], both[i] = weights_i, both_i
+    for i, (weights_i, is_half) in zip(two, growing, strict=True):
+        found[i] = weights_i
+        halved |= {i} if is_half else set()
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
@@ -156,22 +164,17 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    return Start(tuple(found), alignment, how, gap=gap, both=tuple(both))
+    network = parts if halved else None
+    return Start(tuple(found), alignment, how, None, gap, frozenset(halved), network)
 
 
 def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
     """A start at the state of a solution at one of its times."""
     at = solution.values["variables"]
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
-    both = (
-        tuple(
-            None if begin is None else resumed(begin, weights)
-            for begin, weights in zip(start.both, now, strict=True)
-        )
-        if start.both
-        else ()
-    )
-    return Start(now, None, f"the race at t = {solution.time[when]:g}", both=both)
+    how = f"the race at t = {solution.time[when]:g}"
+    since = start.since + float(solution.time[when])
+    return Start(now, None, how, None, None, start.halved, start.network, since)
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:

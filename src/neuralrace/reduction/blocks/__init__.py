@@ -1,1 +1,0 @@
-"""Find the blocks: shared bases, independent parts, and what counts as exact."""

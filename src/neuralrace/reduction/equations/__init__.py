@@ -1,1 +1,0 @@
-"""Write the equations: merged variables, closed forms, symbols."""

@@ -1,0 +1,295 @@
+"""The blocks of a network: its independent parts, the shared bases of each, and what they drop."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import final
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import zero_loss
+from neuralrace.reduction.basis import shared_basis
+from neuralrace.reduction.block import Block, difference
+from neuralrace.reduction.build_block import make_block
+from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, rows_of
+from neuralrace.statistics import ClassFactor, SplitNetwork, class_factor, restricted
+from neuralrace.tolerances import DEPENDENT, EQUAL, EXACT, NOISE
+from neuralrace.types import Matrix
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FoundBlocks:
+    """The blocks of a network, strongest first, with what lies outside all of them.
+
+    `constant` is the loss outside the blocks of an exact reduction, which no weights can remove; it
+    is set to zero if it is rounding compared with the loss at zero weights. What else is missing
+    from the sum of the blocks' losses, a tolerance dropped (`Exactness.dropped_loss`). `silent`
+    counts, for every input and output node, the directions that belong to no block.
+    """
+
+    blocks: tuple[Block, ...]
+    constant: float
+    silent: Mapping[str, int]
+    exactness: Exactness
+
+
+def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
+    """The finest blocks of a network whose couplings to each other stay below `tolerance`."""
+    factor = class_factor(whole.data)
+    cutoff = 0.0 if tolerance <= EXACT else tolerance
+    parts, dropped = components(whole.arch, factor, tolerance, cutoff)
+    bases = [shared_basis(Mixer(arch, in_unit_sizes(f)), tolerance) for arch, f in parts]
+    blocks = [
+        (block, (i, basis.spaces_of(k)))
+        for i, (part, basis) in enumerate(zip(parts, bases, strict=True))
+        for k in range(basis.count)
+        if (block := make_block(*part, basis.of(k))) is not None
+    ]
+    blocks.sort(key=lambda found: -found[0].drive)
+    named = _with_copies(blocks)
+    total = zero_loss(whole.data)
+    outside = fsum([total, *(-block.initial_loss for block in named)])
+    outside = outside if outside > DEPENDENT * total else 0.0
+    constant = find_blocks(whole, EXACT).constant if cutoff else outside
+    ends = (*whole.arch.inputs, *whole.arch.outputs)
+    silent = {
+        v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
+        for v in ends
+    }
+    exactness = Exactness(
+        max([dropped, *(basis.residual for basis in bases)]),
+        faint_nodes(factor, ends),
+        all(basis.settled for basis in bases),
+        any(basis.dropped_directions for basis in bases),
+        max(outside - constant, 0.0),
+    )
+    return FoundBlocks(named, constant, silent, exactness)
+
+
+def _with_copies(blocks: Sequence[tuple[Block, Hashable]]) -> tuple[Block, ...]:
+    """The blocks with their names, and which are copies: those of one key with equal statistics.
+
+    A copy whose statistics differ by rounding alone has those of the first one.
+    """
+    firsts: dict[Hashable, Block] = {}
+    named = []
+    for i, (block, key) in enumerate(blocks):
+        name = f"{'mode' if block.is_scalar else 'block'}{i + 1}"
+        first = firsts.setdefault(key, replace(block, name=name, copy_of=name))
+        gap = difference(block, first) if first.name != name else 0.0
+        if gap <= NOISE:
+            named.append(replace(first, name=name, basis=block.basis))
+        else:
+            named.append(replace(block, name=name, copy_of=first.name if gap <= EQUAL else name))
+    return tuple(named)
+
+
+def _rank(bases: list[Matrix]) -> int:
+    """The dimension of the space that these bases span together."""
+    if not bases:
+        return 0
+    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=EXACT))
+
+
+# What "exact" means for a reduction: the one place that defines it.
+
+RANGE = 1e9
+"""The largest ratio of sizes at one node for which float64 still resolves both directions.
+
+The ratio of their squares stays within the precision that remains after a few hundred operations.
+"""
+
+
+@final
+@dataclass(frozen=True)
+class Exactness:
+    """How far the blocks of a race can be trusted.
+
+    `residual` is the largest relative size that was dropped: of a coupling between blocks, relative
+    to the sizes of the two directions it couples, or of a direction, relative to its node.
+    `dropped_directions` says whether any direction was dropped. A direction smaller than 1e-6 of
+    its node (`mixtures.SIZE_FLOOR`) is judged as if it had that size. `faint` names the nodes with
+    directions more than `RANGE` times smaller than others: float64 cannot distinguish their
+    contribution from rounding. `settled` says whether fresh mixtures of the statistics confirmed
+    the blocks. `dropped_loss` is the loss at zero weights that is in no block, although an exact
+    reduction has it in one: a tolerance dropped it, and it can be learned.
+    """
+
+    residual: float
+    faint: tuple[str, ...] = ()
+    settled: bool = True
+    dropped_directions: bool = False
+    dropped_loss: float = 0.0
+
+    def __bool__(self) -> bool:
+        """Whether the reduction is exact: settled, nothing but rounding dropped, nothing faint."""
+        dropped = self.dropped_directions or self.residual > EXACT
+        return self.settled and not self.faint and not dropped
+
+    def __str__(self) -> str:
+        if self.faint:
+            names = ", ".join(self.faint)
+            return f"not checked: directions of {names} differ too much in size for float64"
+        if not self.settled:
+            return f"not settled: fresh mixtures still couple the blocks by {self.residual:.1e}"
+        if self:
+            return f"exact (no coupling above {EXACT:.0e})"
+        what = "couplings or directions" if self.dropped_directions else "couplings"
+        return f"approximate: {what} up to {self.residual:.1e} dropped"
+
+
+def faint_nodes(factor: ClassFactor, nodes: Iterable[str]) -> tuple[str, ...]:
+    """The nodes with directions or features that differ in size by more than `RANGE`."""
+    values = {**factor.x, **factor.y}
+    return tuple(v for v in nodes if _span_of_sizes(values[v]) > RANGE)
+
+
+def _span_of_sizes(values: Matrix) -> float:
+    """The ratio of the largest to the smallest size, for features and for principal directions.
+
+    Sizes that are zero, or rounding compared with the largest, do not count.
+    """
+    features = np.linalg.norm(values, axis=0)
+    directions = np.linalg.svd(values, compute_uv=False) if values.size else features
+    spans = [1.0]
+    for sizes in (features, directions):
+        counted = sizes[sizes > DEPENDENT * sizes.max(initial=0.0)]
+        spans += [float(counted.max() / counted.min())] if len(counted) else []
+    return max(spans)
+
+
+# Parts of a network that learn independently of each other.
+
+
+def components(
+    arch: Architecture, factor: ClassFactor, tolerance: float, cutoff: float = 0.0, seed: int = 0
+) -> tuple[list[tuple[Architecture, ClassFactor]], float]:
+    """The finest parts of a gated network that learn independently of each other.
+
+    Also returns the largest correlation between inputs of different parts that was dropped because
+    it does not exceed the tolerance. Directions of an input that are smaller than the `cutoff`,
+    relative to the largest, do not count.
+    """
+    rng = np.random.default_rng(seed)
+    unit = in_unit_sizes(factor)
+    order = {v: i for i, v in enumerate(arch.sizes)}
+    place = {e: i for i, e in enumerate(arch.edges)}
+    parts = [_part_of(arch, edges, order) for edges in _edge_components(arch)]
+    mixers = [Mixer(part, unit) for part in parts]
+    sums = [mixer.path_sums(mixer.scalars(rng)) for mixer in mixers]
+    spans: list[dict[Pair, tuple[np.ndarray, np.ndarray]]] = [{} for _ in parts]
+    group = list(range(len(parts)))
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            group[i] = group[group[i]]
+            i = group[i]
+        return i
+
+    apart: dict[tuple[int, int], float] = {}
+    for i, k, shared in _meeting_parts(sums):
+        if root(i) == root(k):
+            continue
+        for part in (i, k):
+            for pair in sums[part]:
+                if pair[0] in shared and pair not in spans[part]:
+                    spans[part][pair] = _span(mixers[part], pair[1], sums[part][pair], cutoff)
+        correlation = _correlation(spans[i], spans[k], len(unit.row_class))
+        if correlation > tolerance:
+            group[root(k)] = root(i)
+        else:
+            apart[i, k] = correlation
+    members: dict[int, list[int]] = {}
+    for i in range(len(parts)):
+        members.setdefault(root(i), []).append(i)
+    found = []
+    for together in members.values():
+        on = np.zeros(factor.count, bool)
+        for i in together:
+            for value in sums[i].values():
+                on |= value != 0
+        if on.any():
+            edges = sorted((e for i in together for e in parts[i].edges), key=place.__getitem__)
+            part = _part_of(arch, edges, order)
+            found.append((part, restricted(factor, part, on)))
+    dropped = [size for (i, k), size in apart.items() if root(i) != root(k)]
+    return found, max(dropped, default=0.0)
+
+
+def _edge_components(arch: Architecture) -> list[list[str]]:
+    """Groups of edges connected through hidden nodes; inputs and outputs connect nothing."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    place = {e: i for i, e in enumerate(arch.edges)}
+    near = [[place[e] for e in (*arch.incoming[v], *arch.outgoing[v])] for v in arch.hidden]
+    joined = [(edges[0], e) for edges in near for e in edges]
+    first, other = np.array(joined, int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(joined)), (first, other)), shape=(len(place), len(place)))
+    label = connected_components(graph, directed=False)[1]
+    parts: dict[int, list[str]] = {}
+    for edge, i in place.items():
+        parts.setdefault(int(label[i]), []).append(edge)
+    return list(parts.values())
+
+
+def _meeting_parts(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:
+    """Pairs of parts that drive an output together in some gate class, with these outputs."""
+    at: dict[str, dict[int, np.ndarray]] = {}
+    for i, part in enumerate(sums):
+        for (t, _), value in part.items():
+            on = value != 0
+            here = at.setdefault(t, {})
+            here[i] = here[i] | on if i in here else on
+    found: dict[tuple[int, int], set[str]] = {}
+    for t, here in at.items():
+        index = list(here)
+        on = np.array(list(here.values()), np.float32)
+        for i, k in np.argwhere(np.triu(on @ on.T, k=1)):
+            found.setdefault((index[i], index[k]), set()).add(t)
+    for (i, k), shared in sorted(found.items()):
+        yield i, k, shared
+
+
+def _span(
+    mixer: Mixer, node: str, value: np.ndarray, cutoff: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """An orthonormal basis of what a part sees of an input through its gates, and the rows used."""
+    rows, weight = rows_of(mixer.factor, value)
+    rows = np.arange(len(mixer.factor.row_class))[rows]
+    u, s, _ = np.linalg.svd(weight[:, None] * mixer.factor.x[node][rows], full_matrices=False)
+    return rows, u[:, s > max(DEPENDENT, cutoff) * s.max(initial=0.0)]
+
+
+def _correlation(
+    left: Mapping[Pair, tuple[np.ndarray, np.ndarray]],
+    right: Mapping[Pair, tuple[np.ndarray, np.ndarray]],
+    count: int,
+) -> float:
+    """How correlated the inputs of two parts are where both drive one output, from 0 to 1.
+
+    This is the largest canonical correlation: the largest between a direction of one part's input
+    and one of the other's.
+    """
+    found = 0.0
+    for (t, _), (rows, u) in left.items():
+        at = np.full(count, -1)
+        at[rows] = np.arange(len(rows))
+        for (target, _), (others, v) in right.items():
+            if t == target:
+                both = at[others] >= 0
+                inner = u[at[others[both]]].T @ v[both]
+                found = max(found, float(np.linalg.norm(inner, 2)) if inner.size else 0.0)
+    return found
+
+
+def _part_of(arch: Architecture, edges: list[str], order: Mapping[str, int]) -> Architecture:
+    """The subgraph of these edges, with nodes in the order of the whole graph."""
+    if len(edges) == len(arch.edges):
+        return arch
+    nodes = sorted({v for e in edges for v in arch.edges[e]}, key=order.__getitem__)
+    return Architecture({v: arch.sizes[v] for v in nodes}, {e: arch.edges[e] for e in edges})

@@ -190,22 +190,16 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
-UNLEARNED = 0.01
-"""A winner that leaves more than this part of the initial loss is said to leave it."""
-
-# Small models beside the network ----------------------------------------------------------------
+# Explanations of a network -----------------------------------------------------------------------
 
 NEAR = 2.0
-"""A row is near the network if its outputs are at most this many times as far away as a seed's."""
+"""A model is near a network if its outputs are at most this many times as far away as a seed's."""
 
 MISSED = 1.25
-"""A row just misses being near if it is at most this many times as far away as that allows."""
+"""A model just misses being near if it is at most this many times as far away as that allows."""
 
-DESCRIBES = 0.85
-"""A gating of which a ReLU network would keep less does not describe it."""
-
-FAR = 3.0
-"""Nor does one whose loss is more than this many times as far away as that of a seed."""
+SEVERAL = 3.0
+"""A gating whose loss is more than this many times as far away as a seed's describes no network."""
 
 LATE = 0.15
 """Nor does one whose half-time is further off than this part."""

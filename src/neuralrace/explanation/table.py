@@ -14,7 +14,7 @@ from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import percent, several
-from neuralrace.tolerances import DESCRIBES, FALLEN, FAR, LATE, MISSED, NEAR
+from neuralrace.tolerances import AT_REST, LATE, MISSED, NEAR, RELIABLE, SEVERAL
 from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
@@ -209,9 +209,9 @@ class Explanation(Result):
         if row.kind != GATING:
             return ""
         said = []
-        if row.kept is not None and row.kept < DESCRIBES:
+        if row.kept is not None and row.kept < RELIABLE:
             said.append(f"a ReLU network would keep {100 * row.kept:.0f} % of its gates")
-        if floor is not None and row.loss is not None and row.loss > FAR * floor[0]:
+        if floor is not None and row.loss is not None and row.loss > SEVERAL * floor[0]:
             times = f" {row.loss / floor[0]:.3g} times" if floor[0] else ""
             said.append(f"its loss is{times} as far away as that of another seed")
         if row.pace is not None and not abs(row.pace - 1) <= LATE:
@@ -390,5 +390,5 @@ class Explanation(Result):
 
 def _rests(run: Trajectory) -> float:
     """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
-    away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > FALLEN * run.loss[0])
+    away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > AT_REST * run.loss[0])
     return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0

@@ -34,7 +34,7 @@ def nearly_learned(
     table = np.concatenate([mask[:, None] * x for mask in masks], axis=1)
     rest = y - table @ np.linalg.lstsq(table, y, rcond=None)[0]
     least, zero = ((values**2).sum(axis=1).mean() / 2 for values in (rest, y))
-    return float(least + LEFT * (zero - least)) if zero > 1.001 * least else np.inf
+    return float(least + LEFT * (zero - least)) if zero > 1.000001 * least else np.inf
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _like(array: np.ndarray, leaf: PyTree) -> PyTree:
     """An array that was read as what was written."""
     if _is_key(leaf):
         return jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf))
-    return array.view(leaf.dtype)
+    return array.view(leaf.dtype) if array.dtype.kind == "V" else array  # such as bfloat16
 
 
 def _is_key(leaf: PyTree) -> bool:

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 from numpy.typing import DTypeLike
 
 from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
-from neuralrace.dynamics.grid import Chunk, Grid, spread
+from neuralrace.dynamics.grid import Chunk, Grid, Scales, Starts, one_row
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
-from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_until
+from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
-from neuralrace.dynamics.setup import check_no_optimizer, positive_rate, recording_steps
+from neuralrace.dynamics.setup import (
+    Options,
+    check_no_optimizer,
+    pose,
+    positive_rate,
+    recording_steps,
+)
 from neuralrace.dynamics.systems import checked_batch_size
 from neuralrace.dynamics.train import (
     Callback,
     checkpoints_of,
     chosen_method,
     method_settings,
+    watched,
 )
-from neuralrace.errors import warn_user, whole_number
+from neuralrace.errors import warn_user
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
@@ -35,9 +41,6 @@ from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
-
-Scales: TypeAlias = float | Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]]
-"""Scales of initial weights: one for all, one per edge, or several on the axis `scale`."""
 
 
 def train_ensemble(
@@ -102,31 +105,28 @@ def train_ensemble(
     """
     stops = recording_steps(steps, record_every, record_at)
     check_no_optimizer(learning_rate)
-    rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
+    row = one_row("learning_rate", learning_rate)
+    rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
-    grid = Grid.of(
-        net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record, weights,
-        loss=loss, evaluate=evaluate, batched=batch_size is not None,
-    )  # fmt: skip
-    samples = grid.problem.system.data.n_samples
+    starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
+    options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
+    posed = lambda data: pose(net, starts.sample, data, batched=batch_size is not None, **options)
+    grid = Grid.of(data, posed, starts, rates if row.ndim else clock.rate, axis)
+    problem, samples = grid.problem, grid.problem.system.data.n_samples
     size = None if batch_size is None else checked_batch_size(batch_size, samples)
-    fitting = (
-        grid.that_fit(stops)
-        if members_at_once is None
-        else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
-    )
     described = {
-        "network": net, "data": grid.digests, "key": grid.key, "seeds": grid.seeds,
-        "scale": grid.scales, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
-        "batch_size": batch_size, "loss": grid.problem.settings["loss"],
-        "record": sorted(record or {}), "dtype": str(grid.problem.dtype),
-        "evaluate": grid.problem.settings.get("evaluate"),
-        **({} if grid.given is None else {"weights": grid.given}),
+        "network": net, "data": grid.data, "key": starts.key, "seeds": starts.seeds,
+        "scale": scale, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
+        "batch_size": batch_size, "loss": problem.settings["loss"], "weights": starts.own,
+        "record": sorted(record or {}), "dtype": str(problem.dtype),
+        "evaluate": problem.settings.get("evaluate"),
     }  # fmt: skip
-    rated = isinstance(method, Descent)
+    method = in_precision(problem.dtype, method)
 
-    def run_chunk(members: Chunk, stops: np.ndarray, until: Any, seen: Any) -> StepResult:
+    def run_chunk(
+        members: Chunk, stops: np.ndarray, until: UntilLike | None, seen: Callback
+    ) -> StepResult:
         folder = None if checkpoint is None else Path(checkpoint) / f"members-{members.low:06d}"
         told = described | {"until": until, "recording_steps": stops}
         if until is None and folder is not None:
@@ -134,23 +134,22 @@ def train_ensemble(
         saved = checkpoints_of(
             folder, checkpoint_every, members=[members.low, len(members)], **told
         )
-        rates = spread(np.asarray(grid.rate(members, clock), grid.problem.dtype)) if rated else 0
         return take_steps(
             grid.system(members),
             grid.weights(members),
-            Descent(rates) if rated else method,
+            Descent(grid.rate(members)) if len(rates) > 1 else method,
             stops,
-            batches=None if size is None else grid.batches(members, size, samples),
+            batches=grid.batches(members, size),
             until=checked_until(until),
-            members=Members(len(members), grid.axes_of_system, 0 if rated else None),
+            members=Members(len(members), grid.axes_of_system, 0 if len(rates) > 1 else None),
             checkpoints=saved,
             seen=seen,
         )
 
-    chunks = list(grid.chunks(fitting))
+    chunks = list(grid.chunks(len(stops), members_at_once))
     with progress(int(stops[-1]) * len(grid), "ensemble") as advance:
         done = [
-            run_chunk(members, stops, until, _watched(advance, callback, members.real))
+            run_chunk(members, stops, until, watched(advance, callback, members.real))
             for members in chunks
         ]
         last = max(len(part.stops) for part in done)
@@ -164,15 +163,9 @@ def train_ensemble(
         settings["stopped"] = "until" if len(reached) < len(stops) else "end"
     if len(rates) > 1:
         settings |= {"learning_rate": rates, "clock": "steps"}
-    run = Trajectory(
-        reached if len(rates) > 1 else clock.time(reached),
-        grid.gathered([part.loss for part in done]),
-        values=jax.tree.map(lambda *p: grid.gathered(p), *(part.values for part in done)),
-        final=jax.tree.map(lambda *p: grid.gathered(p), *(part.final for part in done)),
-        axes=grid.axes,
-        steps=reached,
-        **grid.provenance(settings),
-    )
+    time = reached if len(rates) > 1 else clock.time(reached)
+    parts = [(part.loss, part.values, part.final) for part in done]
+    run = grid.trajectory(time, parts, settings, reached)
     _warn_of_stopped(run, "a smaller learning rate")
     return run
 
@@ -213,52 +206,23 @@ def flow_ensemble(
     ```
     """
     times = checked_times(times)
-    grid = Grid.of(
-        net, data, key, seeds, scale, kind, dtype, axis, None, [], record,
-        loss=loss, evaluate=evaluate,
-    )  # fmt: skip
-    fitting = (
-        grid.that_fit(times)
-        if members_at_once is None
-        else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
-    )
-    chunks = list(grid.chunks(fitting))
-    starts = [grid.weights(members) for members in chunks]
-    each = [w for start in starts for stack in start.values() for w in np.asarray(stack)]
+    starts = Starts.of(net, key, seeds, scale, kind, dtype)
+    options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
+    grid = Grid.of(data, lambda d: pose(net, starts.sample, d, **options), starts, None, axis)
+    chunks = list(grid.chunks(len(times), members_at_once))
+    begun = [grid.weights(members) for members in chunks]
+    each = [w for weights in begun for stack in weights.values() for w in np.asarray(stack)]
     method = make_flow(each, rtol, atol, max_steps)
     done = []
     with progress(len(grid), "gradient flows", "members") as advance:
-        for members, start in zip(chunks, starts, strict=True):
+        for members, weights in zip(chunks, begun, strict=True):
             system = grid.system(members)
-            done.append(solve_flows(system, start, method, times, grid.axes_of_system))
+            done.append(solve_flows(system, weights, method, times, grid.axes_of_system))
             advance(members.real)
-    losses, values, finals, fine = zip(*done, strict=True)
-    run = Trajectory(
-        times,
-        grid.gathered(losses),
-        values=jax.tree.map(lambda *parts: grid.gathered(parts), *values),
-        final=jax.tree.map(lambda *parts: grid.gathered(parts), *finals),
-        axes=grid.axes,
-        **grid.provenance(flow_settings(method)),
-    )
-    if not grid.gathered(fine).all():
+    run = grid.trajectory(times, [part[:3] for part in done], flow_settings(method))
+    if not grid.gathered([part[3] for part in done]).all():
         _warn_of_stopped(run, "a larger max_steps or rtol")
     return run
-
-
-def _watched(
-    advance: Callable[[float], None], callback: Callback | None, members: int
-) -> Callable[[int, float], None]:
-    past = 0
-
-    def seen(step: int, loss: float) -> None:
-        nonlocal past
-        advance(float((step - past) * members))
-        past = step
-        if callback is not None:
-            callback(step, loss)
-
-    return seen
 
 
 def _warn_of_stopped(run: Trajectory, fix: str) -> None:
@@ -268,7 +232,3 @@ def _warn_of_stopped(run: Trajectory, fix: str) -> None:
             f"the loss of {bad} of {run.loss[..., 0].size} runs stopped being finite; "
             f"they are not finite from there on. Usual fix: {fix}."
         )
-
-
-def _several(value: Any) -> Any:
-    return np.atleast_1d(np.asarray(value, dtype=object))

@@ -3,30 +3,132 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int, PyTree
 
-from neuralrace.checks import by_name, entries, random_key, real_number
+from neuralrace.checks import by_name, entries, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.loop import SHARE, device_memory, on_accelerator
-from neuralrace.dynamics.methods import Clock
-from neuralrace.dynamics.setup import Problem, pose
+from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import Batches, NetworkSystem, View
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import Network
-from neuralrace.trajectory import check_name
-from neuralrace.types import Weights
+from neuralrace.trajectory import Trajectory, check_name
+from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
 from neuralrace.weights import checked_weights, float_dtype
+
+T = TypeVar("T")
+
+Scales: TypeAlias = float | Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]]
+"""Scales of initial weights: one for all, one per edge, or several on the axis `scale`."""
 
 MEMORY = 2**28
 """Bytes that the records and weights of a chunk of an ensemble may take by default, on a CPU."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """How members begin: drawn at one of some scales for every seed, or from weights of their own.
+
+    `by_edge` has one number per scale for every edge.
+    """
+
+    net: Network
+    key: Array
+    seeds: int | list[int]
+    scale: Scales
+    by_edge: dict[str, np.ndarray]
+    kind: str
+    dtype: np.dtype | None
+    own: Weights | None
+
+    @staticmethod
+    def of(
+        net: Network, key: Key, seeds: int | Sequence[int], scale: Scales, kind: str,
+        dtype: Any = None, weights: WeightsLike | None = None,
+    ) -> Starts:  # fmt: skip
+        """Check everything."""
+        check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+        several = one_row("scale", scale)
+        each = [net.checked_scales(one, kind) for one in several.ravel().tolist()]
+        by_edge = {edge: np.asarray([one[edge] for one in each]) for edge in net.arch.edges}
+        dtype = None if dtype is None else float_dtype(dtype)
+        drawn = Starts(net, random_key(key), _seeds(seeds), scale, by_edge, kind, dtype, None)
+        if weights is None:
+            return drawn
+        fix = "pass the `final` of an ensemble with as many seeds, and leave out scale"
+        own = {edge: jnp.asarray(w) for edge, w in by_name("weights", weights, fix).items()}
+        count = len(drawn.places)
+        wrong = [edge for edge, stack in own.items() if stack.ndim < 2 or len(stack) != count]
+        if wrong or several.ndim:
+            raise NeuralRaceError(
+                "weights of an ensemble are one start for every seed",
+                got=f"shape {own[wrong[0]].shape} for edge {wrong[0]!r}, and {count} seeds"
+                if wrong
+                else "weights together with several scales",
+                wanted=f"{{edge: array of shape ({count}, target, source)}}, and one scale or none",
+                fix=fix,
+            )
+        checked_weights(net.arch, {edge: stack[0] for edge, stack in own.items()}, net.shapes)
+        return replace(drawn, own=own)
+
+    @property
+    def places(self) -> np.ndarray:
+        """The coordinates of the seeds."""
+        return np.arange(self.seeds) if isinstance(self.seeds, int) else np.asarray(self.seeds)
+
+    @property
+    def sample(self) -> Weights | dict[str, np.ndarray]:
+        """Weights of the shapes and the precision that members start from."""
+        if self.own is not None:
+            return {edge: stack[0] for edge, stack in self.own.items()}
+        return {e: np.zeros(shape, self.dtype or float) for e, shape in self.net.shapes.items()}
+
+    def keys(self) -> Array:
+        """The random key of every seed."""
+        if isinstance(self.seeds, int):
+            return jax.random.split(self.key, self.seeds)
+        return jax.vmap(lambda s: jax.random.fold_in(self.key, s))(
+            jnp.asarray(self.seeds, np.uint32)
+        )
+
+    def weights(self, scale: Int[np.ndarray, " M"], seed: Int[np.ndarray, " M"]) -> Weights:
+        """The initial weights of members, by the places of their scales and seeds."""
+        if self.own is not None:
+            return {edge: stack[seed] for edge, stack in self.own.items()}
+        count = self.seeds if isinstance(self.seeds, int) else tuple(self.seeds)
+        scales = {edge: each[scale] for edge, each in self.by_edge.items()}
+        return _drawn((self.net, self.kind, self.dtype, count), self.key, seed, scales)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trajectory says about them."""
+        drawn = {"scale": jax.tree.map(float, self.scale), "kind": self.kind}
+        told = drawn if self.own is None else {"weights": "given"}
+        return told | {"key": key_data(self.key), "seeds": self.seeds}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _drawn(
+    fixed: tuple[Network, str, np.dtype | None, int | tuple[int, ...]],
+    key: Array,
+    seed: Array,
+    scales: dict[str, Array],
+) -> Weights:
+    """The initial weights of every member, as `net.init` makes them for one."""
+    net, kind, dtype, seeds = fixed
+    listed = seeds if isinstance(seeds, int) else list(seeds)
+    keys = Starts(net, key, listed, 1.0, {}, kind, dtype, None).keys()[seed]
+    return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
 
 
 @final
@@ -45,83 +147,89 @@ class Chunk:
 @final
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """All combinations of datasets, scales, rates and seeds, and how each begins."""
+    """All combinations of datasets, scales, rates and seeds; `problems` has one for each dataset.
 
-    net: Network
-    problem: Problem
-    datasets: list[Dataset]
-    scales: Any
-    by_edge: Any
-    rates: list[float]
-    key: Any
-    seeds: int | list[int]
-    kind: str
-    dtype: Any
-    axes: dict[str, Any]
-    digests: list[str]
-    sample_weights: list[Any]
-    given: Weights | None = None
+    `rates` has the learning rate of every place along its axis.
+    """
+
+    problems: list[Problem]
+    starts: Starts
+    rates: Sequence[float | None]
+    axes: dict[str, np.ndarray]
 
     @staticmethod
     def of(
-        net: Any, data: Any, key: Any, seeds: Any, scale: Any, kind: str, dtype: Any, axis: Any,
-        learning_rate: Any, rates: list[float], record: Any, weights: Any = None, **options: Any,
-    ) -> Grid:  # fmt: skip
-        """Check everything, and pose the first combination."""
-        check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+        data: Dataset | Sequence[Dataset],
+        posed: Callable[[Dataset], Problem],
+        starts: Starts,
+        rates: float | Sequence[float] | None,
+        axis: tuple[str, ArrayLike] | None,
+    ) -> Grid:
+        """Check everything; `posed` makes the problem of a dataset."""
         fix = "one Dataset, or a list of them"
-        given = [data] if isinstance(data, Dataset) else entries("data", data, fix)
-        for each in given:
-            check_kind("data", each, Dataset, fix)
-        scales = _scales(scale)
-        dtype = None if dtype is None else float_dtype(dtype)
-        for name, value in (("record", record), ("evaluate", options.get("evaluate"))):
-            if value is not None:
-                by_name(name, value, f"for example {name}={{'weights': True}}")
-        seeds = _seeds(seeds)
-        taken = {**(record or {}), **(options.get("evaluate") or {})}
-        axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
-        key = random_key(key, "an ensemble")
-        begin = None if weights is None else _given(net, weights, len(axes["seed"]), scale)
-        spelled = [net.checked_scales(each, kind) for each in scales]
-        sample = (
-            {
-                edge: np.zeros(shape, dtype or jnp.zeros(()).dtype)
-                for edge, shape in net.shapes.items()
-            }
-            if begin is None
-            else {edge: stack[0] for edge, stack in begin.items()}
-        )
-        posed = [pose(net, sample, each, record=record, **options) for each in given]
-        datasets = [problem.system.data for problem in posed]
-        _check_one_shape(datasets)
-        by_edge = jax.tree.map(lambda *values: np.asarray(values), *spelled)
-        digests = [problem.settings["data"] for problem in posed]
-        return Grid(
-            net, posed[0], datasets, scales if _is_list(scale) else scale, by_edge, rates,
-            key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed], begin,
-        )  # fmt: skip
+        each = [data] if isinstance(data, Dataset) else entries("data", data, fix)
+        for one in each:
+            check_kind("data", one, Dataset, fix)
+        axes: list[tuple[str, Any]] = []
+        if not isinstance(data, Dataset):
+            axes.append(_axis_of_datasets(axis, len(each)))
+        elif axis is not None:
+            raise NeuralRaceError(
+                f"axis {axis!r:.60} names an axis of datasets, but there is only one dataset",
+                got="one Dataset",
+                wanted="a sequence of datasets",
+                fix="pass data=[…], or leave out axis",
+            )
+        for name, value in (("scale", starts.scale), ("learning_rate", rates)):
+            if (row := one_row(name, value)).ndim:
+                by_edge = any(isinstance(v, Mapping) for v in row)
+                axes.append((name, np.arange(row.size) if by_edge else row.astype(float)))
+        axes.append(("seed", starts.places))
+        problems = [posed(one) for one in each]
+        _check_one_shape([problem.system.data for problem in problems])
+        recorder = problems[0].recorder
+        recorded = [name for name, _ in (*recorder.what, *recorder.evaluated)]
+        names = [*(name for name, _ in axes), "time", "loss", *recorded]
+        if len(set(names)) < len(names):
+            raise NeuralRaceError(
+                "two axes or values of the ensemble have one name",
+                got=listed(names),
+                wanted="names of their own",
+                fix="call the axis of the datasets, or what is recorded, something else",
+            )
+        each_rate: list[Any] = [*rates] if isinstance(rates, list) else [rates]
+        return Grid(problems, starts, each_rate, dict(axes))
 
     def __len__(self) -> int:
         return int(np.prod(self._counts))
 
     @property
     def _counts(self) -> tuple[int, int, int, int]:
-        scales = len(jax.tree.leaves(self.by_edge)[0])
-        return len(self.datasets), scales, max(1, len(self.rates)), len(self.axes["seed"])
+        scales = len(next(iter(self.starts.by_edge.values())))
+        return len(self.problems), scales, len(self.rates), len(self.axes["seed"])
 
-    def that_fit(self, stops: np.ndarray) -> int:
-        """How many members keep within `MEMORY`, several copies of the weights included."""
-        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-        problem = self.problem
-        room = max(MEMORY, SHARE * device_memory()) if on_accelerator() else MEMORY
-        records = problem.recorder.what or problem.recorder.evaluated
-        recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0
-        own = size(self.datasets[0]) if len(self.datasets) > 1 else 0
-        return max(1, int(room // (len(stops) * (recorded + 8) + 8 * size(problem.weights) + own)))
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        return tuple(len(coordinates) for coordinates in self.axes.values())
 
-    def chunks(self, at_once: int) -> Iterator[Chunk]:
-        """The members, that many at a time; the last are filled up with some again."""
+    @property
+    def problem(self) -> Problem:
+        """That of the first dataset, with all that they share."""
+        return self.problems[0]
+
+    @property
+    def data(self) -> str | list[str]:
+        """The digest of the data, or of each dataset."""
+        digests = [problem.settings["data"] for problem in self.problems]
+        return digests[0] if len(digests) == 1 else digests
+
+    def chunks(self, stops: int, at_once: int | None) -> Iterator[Chunk]:
+        """The members, that many at a time; the last chunk is padded with repeats."""
+        at_once = (
+            self._that_fit(stops)
+            if at_once is None
+            else whole_number("members_at_once", at_once, fix="leave it out for a default")
+        )
         rows = np.stack(np.unravel_index(np.arange(len(self)), self._counts), axis=-1)
         devices = len(jax.devices())
         size = min(at_once, len(self))
@@ -130,79 +238,86 @@ class Grid:
             real = min(size, len(self) - low)
             yield Chunk(np.resize(rows[low : low + real], (size, 4)), low, real)
 
+    def _that_fit(self, stops: int) -> int:
+        """How many members fit into memory, several copies of the weights included."""
+        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+        problem = self.problem
+        room = max(MEMORY, SHARE * device_memory()) if on_accelerator() else MEMORY
+        records = problem.recorder.what or problem.recorder.evaluated
+        recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0
+        own = size(problem.system.data) if len(self.problems) > 1 else 0
+        return max(1, int(room // (stops * (recorded + 8) + 8 * size(problem.weights) + own)))
+
     def weights(self, members: Chunk) -> Weights:
         """The initial weights of some members."""
-        _, scale, _, seed = members.rows.T
-        if self.given is not None:
-            return spread({edge: stack[seed] for edge, stack in self.given.items()})
-        fixed = (self.net, self.kind, self.dtype, self.seeds if isinstance(self.seeds, int) else 0)
-        seeds = None if isinstance(self.seeds, int) else np.asarray(self.seeds, np.uint32)
-        scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
-        return spread(_init(fixed, self.key, seeds, seed, scales))
+        return spread(self.starts.weights(members.rows[:, 1], members.rows[:, 3]))
 
     def system(self, members: Chunk) -> NetworkSystem:
         """What some members learn: one dataset for all, or one for each."""
-        if len(self.datasets) == 1:
-            return self.problem.system
-        each = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.datasets)
-        data = spread(jax.tree.map(lambda leaf: leaf[members.rows[:, 0]], each))
         whole = self.problem.system
+        if len(self.problems) == 1:
+            return whole
+        datasets = [problem.system.data for problem in self.problems]
+        each = jax.tree.map(lambda *leaves: jnp.stack(leaves), *datasets)
+        data = spread(jax.tree.map(lambda leaf: leaf[members.rows[:, 0]], each))
         return replace(whole, data=data, view=View(whole.view.lift, data))
 
     @property
-    def axes_of_system(self) -> Any:
+    def axes_of_system(self) -> PyTree:
         """What of a system is batched, as in `jax.vmap`."""
-        if len(self.datasets) == 1:
+        if len(self.problems) == 1:
             return None
         whole = self.problem.system
         return replace(whole, data=0, view=View(None, 0), evaluations=None)  # type: ignore[arg-type]
 
-    def rate(self, members: Chunk, clock: Clock) -> np.ndarray:
+    def rate(self, members: Chunk) -> Array:
         """The learning rate of every member."""
-        rates = self.rates or [clock.rate]
-        return np.asarray(rates)[members.rows[:, 2]]
+        rates = np.asarray(self.rates, self.problem.dtype)
+        return spread(jnp.asarray(rates[members.rows[:, 2]]))
 
-    def batches(self, members: Chunk, size: int, samples: int) -> Batches:
+    def batches(self, members: Chunk, size: int | None) -> Batches | None:
         """Batches with a key of its own for every member."""
-        keys = _keys(self.key, self.seeds)[members.rows[:, 3]]
-        return Batches(spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys)), size, samples)
+        if size is None:
+            return None
+        keys = self.starts.keys()[members.rows[:, 3]]
+        keys = spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys))
+        return Batches(keys, size, self.problem.system.data.n_samples)
 
     @property
     def sample_weight(self) -> np.ndarray | None:
         """The sample weights of all members, or of each where datasets differ in them."""
+        counts = [problem.system.data.n_samples for problem in self.problems]
         each = [
-            np.full(len(np.asarray(d.probability)), 1 / d.n_samples) if w is None else w
-            for w, d in zip(self.sample_weights, self.datasets, strict=True)
+            np.full(n, 1 / n) if problem.sample_weight is None else problem.sample_weight
+            for n, problem in zip(counts, self.problems, strict=True)
         ]
         if all(np.array_equal(w, each[0]) for w in each):
-            return self.sample_weights[0]
-        lengths = tuple(len(c) for c in self.axes.values())
-        own = np.stack(each).reshape(len(each), *[1] * (len(lengths) - 1), -1)
-        return np.broadcast_to(own, (*lengths, own.shape[-1])).copy()
+            return self.problem.sample_weight
+        stack = np.stack(each).reshape(len(each), *[1] * (len(self._lengths) - 1), -1)
+        return np.broadcast_to(stack, (*self._lengths, stack.shape[-1])).copy()
 
-    def provenance(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """What a trajectory of the ensemble says about where it came from."""
-        told = self.problem.provenance(dict(settings) | self.settings)
-        return told | {"sample_weight": self.sample_weight}
+    def gathered(self, parts: Sequence[T]) -> T:
+        """The chunks of a result as one, its arrays with the axes of the ensemble."""
 
-    def gathered(self, parts: Any) -> np.ndarray:
-        """The chunks of a result as one array with the axes of the ensemble."""
-        whole = np.concatenate(parts)[: len(self)] if len(parts) > 1 else parts[0][: len(self)]
-        lengths = tuple(len(c) for c in self.axes.values())
-        return whole.reshape(*lengths, *whole.shape[1:])
+        def whole(*arrays: np.ndarray) -> np.ndarray:
+            array = np.concatenate(arrays) if arrays[1:] else arrays[0]
+            return array[: len(self)].reshape(self._lengths + np.shape(array)[1:])
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What a trajectory says about its members."""
-        drawn = {"scale": jax.tree.map(float, self.scales), "kind": self.kind}
-        return {
-            **(drawn if self.given is None else {"weights": "given"}),
-            "key": key_data(self.key),
-            "seeds": self.seeds,
-            "data": self.digests[0]
-            if len(self.digests) == 1
-            else {next(iter(self.axes)): self.digests},
-        }
+        return jax.tree.map(whole, *parts)
+
+    def trajectory(
+        self,
+        time: np.ndarray,
+        parts: Sequence[tuple[np.ndarray, PyTree, PyTree]],
+        settings: Mapping[str, Any],
+        steps: np.ndarray | None = None,
+    ) -> Trajectory:
+        """The chunks of losses, values and final weights as one trajectory."""
+        loss, values, final = self.gathered(parts)
+        data = {next(iter(self.axes)): self.data} if isinstance(self.data, list) else self.data
+        told = self.problem.provenance(dict(settings) | self.starts.settings | {"data": data})
+        told |= {"sample_weight": self.sample_weight, "axes": self.axes, "steps": steps}
+        return Trajectory(time, loss, values=values, final=final, **told)
 
 
 def spread(tree: Any) -> Any:
@@ -215,73 +330,29 @@ def spread(tree: Any) -> Any:
     return jax.device_put(tree, place)
 
 
-def _ensemble_axes(
-    data: Any,
-    datasets: list[Dataset],
-    scale: Any,
-    rate: Any,
-    seeds: int | list[int],
-    axis: Any,
-    record: Mapping[str, Any],
-) -> dict[str, Any]:
-    axes: list[tuple[str, Any]] = []
-    if not isinstance(data, Dataset):
-        axis = ("data", range(len(datasets))) if axis is None else axis
-        if not isinstance(axis, tuple | list) or len(axis) != 2:
-            raise NeuralRaceError(
-                "axis names the datasets and says where each stands",
-                got=repr(axis),
-                wanted="(name, coordinates)",
-                fix="for example axis=('delta', [0.0, 0.4, 0.8])",
-            )
-        name, coordinates = axis
-        check_name(name)
-        coordinates = entries("the coordinates of axis", coordinates)
-        if len(coordinates) != len(datasets) or not datasets:
-            raise NeuralRaceError(
-                f"axis {name!r} does not fit the datasets",
-                got=f"{len(coordinates)} coordinates for {len(datasets)} datasets",
-                wanted="one coordinate a dataset, and at least one of each",
-                fix="pass axis=(name, coordinates) with as many coordinates as datasets",
-            )
-        axes.append((name, coordinates))
-    elif axis is not None:
-        named = axis[0] if isinstance(axis, tuple | list) and axis else axis
+def _axis_of_datasets(
+    axis: tuple[str, ArrayLike] | None, count: int
+) -> tuple[str, Sequence[Any] | range]:
+    """The name and the coordinates of the axis of the datasets."""
+    axis = ("data", range(count)) if axis is None else axis
+    pair = isinstance(axis, tuple | list) and len(axis) == 2
+    name, row = (axis[0], axis[1]) if pair else ("", ())
+    coordinates = entries("the coordinates of axis", row)
+    if not pair or len(coordinates) != count or not count:
         raise NeuralRaceError(
-            f"axis {named!r:.60} names an axis of datasets, but there is only one dataset",
-            got="one Dataset",
-            wanted="a sequence of datasets",
-            fix="pass data=[…], or leave out axis",
+            "axis names the datasets and says where each stands",
+            got=f"{axis!r:.80} for {count} datasets",
+            wanted="(name, coordinates), with one coordinate per dataset, and at least one",
+            fix="for example axis=('delta', [0.0, 0.4, 0.8])",
         )
-    for name, value in (("scale", scale), ("learning_rate", rate)):
-        if value is None:
-            continue
-        if np.ndim(value) > 1 or np.size(value) == 0:
-            raise NeuralRaceError(
-                f"{name} must be a number or a sequence of numbers",
-                got=f"shape {np.shape(value)}",
-                wanted="a number, or a sequence of at least one",
-                fix=f"for example {name}=[0.01, 0.1]",
-            )
-        if np.ndim(value) == 1:
-            by_edge = any(isinstance(v, Mapping) for v in value)
-            axes.append((name, range(len(value)) if by_edge else [float(v) for v in value]))
-    axes.append(("seed", np.arange(seeds) if isinstance(seeds, int) else np.asarray(seeds)))
-    names = [*(name for name, _ in axes), "time", "loss", *record]
-    if len(set(names)) < len(names):
-        raise NeuralRaceError(
-            "two axes or values of the ensemble have one name",
-            got=listed(names),
-            wanted="names of their own",
-            fix="call the axis of the datasets, or what is recorded, something else",
-        )
-    return dict(axes)
+    check_name(name)
+    return name, coordinates
 
 
 def _seeds(seeds: Any) -> int | list[int]:
     """How many seeds there are, or which ones."""
     fix = "for example seeds=10, or seeds=[0, 3, 4]"
-    if not _is_list(seeds) and not isinstance(seeds, range):
+    if not isinstance(seeds, list | tuple | range) and not np.ndim(seeds):
         return whole_number("seeds", seeds, fix=fix)
     found = [whole_number("a seed", seed, least=0, fix=fix) for seed in seeds]
     if not found or len(set(found)) < len(found) or max(found) >= 2**32:
@@ -292,39 +363,6 @@ def _seeds(seeds: Any) -> int | list[int]:
             fix=fix,
         )
     return found
-
-
-def _keys(key: Any, seeds: Any) -> Any:
-    """The random key of every seed."""
-    if isinstance(seeds, int):
-        return jax.random.split(key, seeds)
-    return jax.vmap(lambda s: jax.random.fold_in(key, s))(jnp.asarray(seeds, np.uint32))
-
-
-def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
-    """The weights that each seed starts from, where they are given and not drawn."""
-    fix = "pass the `final` of an ensemble with as many seeds, and leave out scale"
-    stacked = {edge: jnp.asarray(w) for edge, w in by_name("weights", weights, fix).items()}
-    wrong = [edge for edge, stack in stacked.items() if stack.ndim < 2 or len(stack) != seeds]
-    if wrong or _is_list(scale):
-        raise NeuralRaceError(
-            "weights of an ensemble are one start for every seed",
-            got=f"shape {stacked[wrong[0]].shape} for edge {wrong[0]!r}, and {seeds} seeds"
-            if wrong
-            else "weights together with several scales",
-            wanted=f"{{edge: array of shape ({seeds}, target, source)}}, and one scale or none",
-            fix=fix,
-        )
-    checked_weights(net.arch, {edge: stack[0] for edge, stack in stacked.items()}, net.shapes)
-    return stacked
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _init(fixed: Any, key: Any, seeds: Any, places: Any, scales: Any) -> Weights:
-    """The initial weights of every member, as `net.init` makes them for one."""
-    net, kind, dtype, count = fixed
-    keys = _keys(key, count if seeds is None else seeds)[places]
-    return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
 
 
 def _check_one_shape(datasets: list[Dataset]) -> None:
@@ -344,18 +382,14 @@ def _shapes(arrays: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {tuple(a.shape)}" for name, a in sorted(arrays.items())) or "none"
 
 
-def _is_list(scale: Any) -> bool:
-    """Whether a list of scales was given, and not one for all members."""
-    return isinstance(scale, list | tuple) or len(getattr(scale, "shape", ())) == 1
-
-
-def _scales(scale: Any) -> list[Any]:
-    """The scales of an ensemble; each of them is checked where it is used."""
-    if not _is_list(scale):
-        return [scale]
-    fix = "for example scale=[0.01, 0.1]"
-    found = entries("scale", scale, fix)
-    for each in found:
-        for value in each.values() if isinstance(each, Mapping) else (each,):
-            real_number("a scale", value, fix=fix)
-    return found
+def one_row(name: str, value: object) -> np.ndarray:
+    """A value as an array of objects without axes, or several of them as a row."""
+    row = np.asarray(value, object)
+    if row.ndim > 1 or not row.size:
+        raise NeuralRaceError(
+            f"{name} must be a number or a sequence of numbers",
+            got=f"shape {row.shape}",
+            wanted="a number, or a sequence of at least one",
+            fix=f"for example {name}=[0.01, 0.1]",
+        )
+    return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, TypedDict, final
 
 import equinox as eqx
 import jax
@@ -106,6 +106,14 @@ class Problem:
             "sample_weight": self.sample_weight,
             "settings": told,
         }
+
+
+class Options(TypedDict):
+    """What every simulation measures and records; see `train`."""
+
+    loss: str | SampleLoss
+    record: Record | None
+    evaluate: Mapping[str, Dataset] | None
 
 
 def pose(

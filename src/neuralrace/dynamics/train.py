@@ -13,7 +13,7 @@ from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.functions import described
-from neuralrace.dynamics.loop import StepResult, take_steps
+from neuralrace.dynamics.loop import take_steps
 from neuralrace.dynamics.methods import (
     Clock,
     Descent,
@@ -27,7 +27,6 @@ from neuralrace.dynamics.methods import (
 )
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
-    Problem,
     StoppedError,
     pose,
     positive_rate,
@@ -148,7 +147,16 @@ def train(
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
-        done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
+        done = take_steps(
+            problem.system,
+            problem.weights,
+            method,
+            stops,
+            batches=batches,
+            until=checked_until(until),
+            checkpoints=saved,
+            seen=watched(advance, callback),
+        )
     run = Trajectory(
         clock.time(done.stops),
         done.loss,
@@ -166,35 +174,20 @@ def train(
     return run
 
 
-def _integrated(
-    problem: Problem,
-    method: Stepper,
-    stops: np.ndarray,
-    batches: Batches | None,
-    until: Any,
-    saved: Checkpoints | None,
-    advance: Callable[[float], None],
-    callback: Callback | None,
-) -> StepResult:
+def watched(
+    advance: Callable[[float], None], callback: Callback | None, members: int = 1
+) -> Callback:
+    """What is told of every call: the progress of all members, and the user's function."""
     past = 0
 
     def seen(step: int, loss: float) -> None:
         nonlocal past
-        advance(float(step - past))
+        advance(float((step - past) * members))
         past = step
         if callback is not None:
             callback(step, loss)
 
-    return take_steps(
-        problem.system,
-        problem.weights,
-        method,
-        stops,
-        batches=batches,
-        until=checked_until(until),
-        checkpoints=saved,
-        seen=seen,
-    )
+    return seen
 
 
 def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:

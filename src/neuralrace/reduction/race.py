@@ -150,7 +150,8 @@ class Race(Result):
         so that only the first matters, and a learned mode expels later ones from its hidden
         direction (docs/reduction.md, "Random starts of deep networks", shows the limits). Where
         other pathways turn the error along a path around, the decaying half is the one that grows
-        in the end: the start keeps it (`Start.both`), and `solve` follows both halves there. A
+        in the end, and hidden directions that modes share decide how soon: `solve` goes back to the
+        weights there, and follows all modes of these hidden nodes together, which is exact. A
         number
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
@@ -217,9 +218,9 @@ class Race(Result):
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
         by block and edge) and, where there are at most 1000 paths in a block, the strength of every
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
-        a matrix block the Frobenius norm of this product. A mode that is followed with both halves
-        of its start has two hidden neurons, one for each. Outputs on all samples are computed when
-        asked for: `solution.outputs`.
+        a matrix block the Frobenius norm of this product. Modes that are followed together
+        have as many hidden neurons as they reach hidden directions. Outputs on all samples are
+        computed when asked for: `solution.outputs`.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
         as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the

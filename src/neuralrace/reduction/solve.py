@@ -30,6 +30,8 @@ from neuralrace.reduction.scipy_solver import (
     PolynomialFlow,
 )
 from neuralrace.reduction.start import Start
+from neuralrace.reduction.together import Together, sharing
+from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -88,8 +90,10 @@ def solve_blocks(
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
-    sign and this half falls below its start, the other half grows beyond its own: such blocks are
-    solved again with both halves. `rtol` is the relative tolerance of a step.
+    sign and this half falls below its start, the other half grows beyond its own, and hidden
+    directions that it shares with other modes matter: such blocks are solved again, together with
+    those at the same hidden nodes and from the network's own weights. `rtol` is the relative
+    tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -105,17 +109,16 @@ def solve_blocks(
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
     request = Request(times, steps, learning_rate, RTOL if rtol is None else rtol)
-    both = dict(enumerate(start.both or (None,) * len(blocks)))
-    halved = {i: weights for i, weights in both.items() if weights is not None}
     found = _solutions(
-        blocks, {i: w for i, w in enumerate(start.weights) if i not in halved}, request
+        blocks, {i: w for i, w in enumerate(start.weights) if i not in start.halved}, request
     )
-    if halved:
+    if start.halved:
         fine = request.finer()
-        once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
-        falling = {i: halved[i] for i, solution in once.items() if solution.falls(halved[i])}
-        found |= {i: _at(s, fine, request) for i, s in once.items() if i not in falling}
-        found |= _solutions(blocks, falling, request)
+        once = _solutions(blocks, {i: start.weights[i] for i in start.halved}, fine)
+        turned = [i for i, s in once.items() if start.is_whole(i) or _falls(s)]
+        found |= {i: _at(s, fine, request) for i, s in once.items()}
+        for group in sharing(blocks, turned):
+            found |= _together(blocks, group, start, request)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -166,6 +169,35 @@ class Request:
             return replace(self, times=np.union1d(self.times, more))
         steps = np.union1d(self.steps, np.round(more / self.rate).astype(int))
         return replace(self, times=self.rate * steps, steps=steps)
+
+    def after(self, since: float) -> Request:
+        """The same, later by a time."""
+        if self.steps is None or self.rate is None:
+            return replace(self, times=self.times + since)
+        steps = self.steps + round(since / self.rate)
+        return replace(self, times=self.rate * steps, steps=steps)
+
+
+def _falls(solution: BlockSolution) -> bool:
+    """Whether a growing half that starts alone falls below its start.
+
+    Along the one path of a closed form the error keeps its sign.
+    """
+    return solution.solver != "closed form" and any(
+        bool((np.abs(w) < (1 - EQUAL) * np.abs(w[:1])).any()) for w in solution.weights.values()
+    )
+
+
+def _together(
+    blocks: Sequence[Block], group: Sequence[int], start: Start, request: Request
+) -> dict[int, BlockSolution]:
+    """The solutions of blocks that share hidden directions, from the network's own weights."""
+    assert start.network is not None  # a half is part of a whole
+    joined = Together.of([blocks[i] for i in group])
+    weights = joined.begin(start.network)
+    arch = _as_wide_as(joined.whole.arch, weights)
+    found = _by_network(joined.whole, arch, weights, request.after(start.since))
+    return dict(zip(group, joined.apart(found, arch), strict=True))
 
 
 def _at(solution: BlockSolution, fine: Request, request: Request) -> BlockSolution:

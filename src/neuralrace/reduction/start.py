@@ -18,7 +18,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.two_edge_start import average_start, resumed, two_edge_start
+from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import TINY
 from neuralrace.trajectory import Trajectory
@@ -39,8 +39,9 @@ class Start:
     the race's loss at the start from that of the network, as a part of the latter, and a prediction
     of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
     weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
-    used with any race that it fits. `both[i]` are the weights of block i with both halves of every
-    mode, where `weights[i]` has only the growing half, and otherwise None.
+    used with any race that it fits. `halved` are the places of the blocks that start from the
+    growing half of their modes alone; `network` holds the weights of the network that they are
+    from, at the time `since` before this start, to go back to where the other half matters.
 
     ```python
     >>> import neuralrace as nr
@@ -58,7 +59,13 @@ class Start:
     description: str
     data: str | None = None
     gap: float | None = None
-    both: tuple[dict[str, Matrix] | None, ...] = ()
+    halved: frozenset[int] = frozenset()
+    network: Mapping[str, Matrix] | None = None
+    since: float = 0.0
+
+    def is_whole(self, block: int) -> bool:
+        """Whether a block that started from a half was solved with the whole since."""
+        return any(w.size > 1 for w in self.weights[block].values())
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
@@ -142,10 +149,11 @@ def start_from_weights(
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
-    both: list[dict[str, Matrix] | None] = [None] * len(blocks)
+    halved = set()
     growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
-    for i, (weights_i, both_i) in zip(two, growing, strict=True):
-        found[i], both[i] = weights_i, both_i
+    for i, (weights_i, is_half) in zip(two, growing, strict=True):
+        found[i] = weights_i
+        halved |= {i} if is_half else set()
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
@@ -156,22 +164,17 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    return Start(tuple(found), alignment, how, gap=gap, both=tuple(both))
+    network = parts if halved else None
+    return Start(tuple(found), alignment, how, None, gap, frozenset(halved), network)
 
 
 def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
     """A start at the state of a solution at one of its times."""
     at = solution.values["variables"]
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
-    both = (
-        tuple(
-            None if begin is None else resumed(begin, weights)
-            for begin, weights in zip(start.both, now, strict=True)
-        )
-        if start.both
-        else ()
-    )
-    return Start(now, None, f"the race at t = {solution.time[when]:g}", both=both)
+    how = f"the race at t = {solution.time[when]:g}"
+    since = start.since + float(solution.time[when])
+    return Start(now, None, how, None, None, start.halved, start.network, since)
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:

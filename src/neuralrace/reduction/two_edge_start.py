@@ -44,7 +44,7 @@ class _AtNode:
 
 def two_edge_start(
     blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
-) -> list[tuple[dict[str, Matrix], dict[str, Matrix] | None]]:
+) -> list[tuple[dict[str, Matrix], bool]]:
     """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
@@ -54,11 +54,10 @@ def two_edge_start(
     Blocks that are copies of each other are first rotated so that their growing halves are
     orthogonal.
 
-    **Returns:** the weights of every block and, where a mode's decaying half was left out, the
-    weights with both halves, otherwise None.
+    **Returns:** the weights of every block, and whether a mode's decaying half was left out.
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
-    halves: list[dict[str, Matrix]] = [{} for _ in restricted]
+    halved = [False] * len(restricted)
     for copies in groups_of_copies(blocks):
         _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
@@ -67,52 +66,32 @@ def two_edge_start(
         for part in here:
             reads, writes = _expelled(part, [p for p in here if p is not part])
             if reads.shape[1] == writes.shape[1] == 1:
-                into, out = _scalar_start(reads * part.right, writes * part.left)
+                into, out, is_half = _scalar_start(reads * part.right, writes * part.left)
                 arch = blocks[part.block].arch
                 edges = arch.incoming[node][0], arch.outgoing[node][0]
-                both = (into[:, None] * part.right, part.left * out)
-                found[part.block] |= dict(zip(edges, (both[0][:1], both[1][:, :1]), strict=True))
-                if len(into) > 1:
-                    halves[part.block] |= dict(zip(edges, both, strict=True))
+                found[part.block] |= {edges[0]: into * part.right, edges[1]: part.left * out}
+                halved[part.block] |= is_half
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
-    return [(w, {**w, **both} if both else None) for w, both in zip(found, halves, strict=True)]
+    return list(zip(found, halved, strict=True))
 
 
-def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[np.ndarray, np.ndarray]:
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:
     """Where a scalar mode's two edges start, from its incoming r and outgoing weights l.
 
-    If both already lie along one direction, one neuron with their lengths along it (one may be 0).
-    Otherwise two neurons, one for each half. The growing half c = ½‖r + l‖ starts aligned and
-    balanced; the decaying half d = ½‖r − l‖ starts at d and −d. While the error along the path is
-    e, dc/dt = e c and dd/dt = −e d, and the path has the strength r·l = c² − d².
+    If both already lie along one direction, at their lengths along it (one may be 0). Otherwise
+    the growing half c = ½‖r + l‖ starts aligned and balanced, and the decaying half d = ½‖r − l‖ is
+    left out, which is the third result. While the error along the path is e, dc/dt = e c and
+    dd/dt = −e d, and the path has the strength r·l = c² − d².
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
     if min(a, b) <= NOISE * max(a, b):
-        into, out = ([a], [0.0]) if a > b else ([0.0], [b])
-    elif abs(overlap) >= (1 - ROUNDING) * a * b:
-        into, out = [a], [b * float(np.sign(overlap))]
-    else:
-        c, d = (float(np.linalg.norm(half)) / 2 for half in (reads + writes, reads - writes))
-        into, out = [c, d], [c, -d]
-    return np.array(into), np.array(out)
-
-
-def resumed(begin: Mapping[str, Matrix], now: Mapping[str, Matrix]) -> dict[str, Matrix] | None:
-    """Both halves of a block's weights, later in a race that was solved without the decaying ones.
-
-    `begin` has both halves at the start of the race. The product of the two halves of a mode does
-    not change, since dc/dt = e c and dd/dt = −e d.
-    """
-    found = dict(now)
-    for edge, both in begin.items():
-        grown = now[edge]
-        if grown.shape != both.shape and grown.all():
-            axis = 0 if len(both) > len(grown) else 1
-            c, d = np.split(both, 2, axis=axis)
-            found[edge] = np.concatenate([grown, c * d / grown], axis=axis)
-    return found if any(found[e].shape != now[e].shape for e in now) else None
+        return (a, 0.0, False) if a > b else (0.0, b, False)
+    if abs(overlap) >= (1 - ROUNDING) * a * b:
+        return a, b * float(np.sign(overlap)), False
+    c = float(np.linalg.norm(reads + writes)) / 2
+    return c, c, True
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
@@ -125,7 +104,7 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
     for i, s in enumerate(part.s):
         faster = [p.growing[:, p.s > s * (1 + EQUAL)] for p in others]
         faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
-        q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
+        q = orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
             whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
     return reads, writes
@@ -204,7 +183,7 @@ def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:
     return s[:rank], vt[:rank].T, u[:, :rank]
 
 
-def _orthonormal(columns: Matrix) -> Matrix:
+def orthonormal(columns: Matrix) -> Matrix:
     """An orthonormal basis of the span of some columns, whatever their lengths."""
     from scipy.linalg import qr
 
@@ -221,7 +200,7 @@ def _replace(
     weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
 ) -> None:
     """Store the remaining weights in an orthonormal basis of their span."""
-    q = _orthonormal(np.concatenate([reads, writes], axis=1))
+    q = orthonormal(np.concatenate([reads, writes], axis=1))
     if not q.shape[1]:
         q = np.eye(len(reads), 1)
     at = 0

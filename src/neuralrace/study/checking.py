@@ -73,6 +73,19 @@ def _name(key: str) -> str:
     return key.rpartition(".")[2]
 
 
+WANTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "model_type": "a table",
+    "string_type": "a text",
+    "tuple_type": "a list",
+}
+"""What pydantic's kinds are called in TOML."""
+
+
 def _invalid_key(place: Place, problems: list[dict[str, Any]]) -> StudyError:
     """What pydantic found at one key."""
     key, first = place.key, problems[0]
@@ -93,7 +106,7 @@ def _invalid_key(place: Place, problems: list[dict[str, Any]]) -> StudyError:
                 wanted=_about(key) or "a value",
                 fix=f"add it{_example(key)}",
             )
-    wanted = " or ".join(dict.fromkeys(_wanted(each) for each in problems))
+    wanted = " or ".join(dict.fromkeys(WANTED.get(each["type"], each["msg"]) for each in problems))
     value = first["input"]
     close = ""
     if first["type"] == "literal_error":
@@ -101,7 +114,7 @@ def _invalid_key(place: Place, problems: list[dict[str, Any]]) -> StudyError:
     about = _about(key)
     return place.error(
         f"{_entry(first)} is not valid",
-        got=f"{_kind(value)} {value!r:.80}",
+        got=f"{type(value).__name__} {value!r:.80}",
         wanted=wanted + (f": {about}" if about else ""),
         fix=close or f"change it{_example(key)}",
     )
@@ -135,33 +148,6 @@ def _entry(found: Mapping[str, Any]) -> str:
     """Which entry of a list is at fault, counted from 1."""
     places = [part for part in found["loc"] if isinstance(part, int)]
     return f"entry {places[-1] + 1}" if places else "this value"
-
-
-def _wanted(found: Mapping[str, Any]) -> str:
-    said = found["msg"]
-    for begin in ("Input should be a valid ", "Input should be ", "Value error, "):
-        if said.startswith(begin):
-            said = ("a valid " if "valid" in begin else "") + said[len(begin) :]
-            break
-    words = {
-        "a valid integer": "a whole number",
-        "a valid string": "a text",
-        "a valid boolean": "true or false",
-        "a valid dictionary": "a table",
-        "a valid tuple": "a list",
-        "a valid number": "a number",
-    }
-    for kind, word in words.items():
-        if said.startswith(kind):
-            return word
-    return "a table" if "instance of" in said else said[:1].lower() + said[1:]
-
-
-def _kind(value: object) -> str:
-    kinds = {bool: "the switch", int: "the whole number", float: "the number", str: "the text"}
-    if isinstance(value, Mapping):
-        return "the table"
-    return "the list" if isinstance(value, list | tuple) else kinds.get(type(value), "the date")
 
 
 def _fields(key: str) -> Mapping[str, Any]:

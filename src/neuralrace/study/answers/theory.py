@@ -122,8 +122,8 @@ def contest_sentences(
 
 def _table(found: Contest) -> Table:
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
-    caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: that no weights get "
-    caption += "below with these gates."
+    caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: the lowest loss that "
+    caption += "these gates can reach."
     return Table.of(found.frame(), caption, "contest.csv")
 
 

@@ -27,16 +27,17 @@ def results() -> Iterator[type[Result]]:
                 yield kind
 
 
+def section(kind: type[Result]) -> str:
+    """What the page says of one kind of result: its name, what it is, its columns."""
+    room = kind.__module__.split(".")[1]
+    first = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
+    columns = inspect.cleandoc(kind.frame.__doc__ or "").split("```")[0].strip()
+    return f"## `nr.{room}.{kind.__name__}`\n\n{' '.join(first.split())}\n\n{columns}\n"
+
+
 def page() -> str:
     """The whole page."""
-    parts = [PAGE.read_text().partition(MARK)[0] + MARK]
-    for kind in results():
-        room = kind.__module__.split(".")[1]
-        first = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
-        columns = inspect.cleandoc(kind.frame.__doc__ or "").split("```")[0].strip()
-        title = " ".join(first.split())
-        parts.append(f"## `nr.{room}.{kind.__name__}`\n\n{title}\n\n{columns}\n")
-    return "\n".join(parts)
+    return "\n".join([PAGE.read_text().partition(MARK)[0] + MARK, *map(section, results())])
 
 
 if __name__ == "__main__":

@@ -655,7 +655,7 @@ def test_equal_candidates_are_tied_and_have_no_crossover():
 def test_a_winner_between_two_values_of_another_is_looked_for(monkeypatch, middle, wide, wins):
     """Times written by hand: the rival is ahead within `wide` of the middle, and else behind."""
     rival = lambda value: 10 * (1 + 0.1 * ((value - middle) ** 2 - wide**2))
-    scout = phases._Scout(lambda value: {}, None, None)
+    scout = phases._Scout(lambda value: {}, None, None, 0)
     monkeypatch.setattr(scout, "times", lambda value: {"usual": 10.0, "rival": rival(value)})
     ends = [c for low, high in [(0.6, 1.0), (1.0, 1.4)] for c in scout.between(low, high, 1e-9)]
     at = [middle - wide, middle + wide] if wins else []

@@ -1,5 +1,6 @@
 """States of the explorer: from a page to a study and back, and what is refused."""
 
+import inspect
 import json
 import os
 import tomllib
@@ -400,3 +401,11 @@ def test_a_state_that_is_none_is_an_error(trust):
         assert error("predict", trust, state=state)["what"]
     with pytest.raises(nr.NeuralRaceError):
         study_of(None, ["train"], trust)
+
+
+@pytest.mark.parametrize("task", PARAMETERS)
+def test_defaults_of_parameters_are_those_of_the_library(task):
+    known = inspect.signature(getattr(nr.tasks, task)).parameters
+    for parameter in PARAMETERS[task]:
+        if known[parameter.name].default not in (inspect.Parameter.empty, None):
+            assert parameter.default == known[parameter.name].default

@@ -104,7 +104,8 @@ def test_every_result_is_drawn_on_the_axes_that_are_asked_for(every):
     for each in every:
         figure, ax = plt.subplots()
         before = figure.axes[:]
-        assert each.plot(ax=ax) is ax and ax.has_data() and ax.get_ylabel(), type(each)
+        assert each.plot(ax=ax) is ax and ax.has_data(), type(each)
+        assert ax.get_ylabel() or ax.get_images(), type(each)  # rows of a matrix have names
         assert {a for a in figure.axes if a not in before} == {
             image.colorbar.ax for image in ax.get_images() if image.colorbar
         }
@@ -227,8 +228,9 @@ def test_files_that_hold_no_result_of_ours_are_refused(every, tmp_path):
             Result.load(tmp_path / "odd.npz")
 
 
-def test_the_page_of_results_is_current(every):
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_the_page_of_results_is_current(kind):
     from docs import results as page
 
-    assert page.PAGE.read_text() == page.page(), "`python -m docs.results` writes it"
-    assert {*COLUMNS} <= {*page.results()}
+    assert page.section(kind) in page.PAGE.read_text(), "`python -m docs.results` writes it"
+    assert kind in page.results()

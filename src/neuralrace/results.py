@@ -42,6 +42,10 @@ CACHE = "_cache"
 """The name of fields that only save time; they are not stored."""
 
 
+SEVERAL = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+"""Kinds of collections that are stored as such, by name."""
+
+
 class Sentence(NamedTuple):
     """A sentence of a result: `id` says what it is about, `text` is for people only.
 
@@ -121,9 +125,10 @@ class Result(ABC):
         """
         store, path = _Store(), Path(path)
         text = json.dumps({"result": store.written(self), "objects": store.objects})
-        with path.open("wb") as file:
+        part = path.with_name(f".{path.name}.part")
+        with part.open("wb") as file:
             np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
-        return path
+        return part.replace(path)
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
@@ -256,7 +261,7 @@ class _Store:
         if isinstance(value, Mapping):
             kind = "proxy" if isinstance(value, MappingProxyType) else "map"
             return {kind: [[self.written(k), self.written(v)] for k, v in value.items()]}
-        if type(value) in (list, tuple):
+        if type(value) in SEVERAL.values():
             return {type(value).__name__: [self.written(each) for each in value]}
         if id(value) not in self.known:
             self.known[id(value)] = (value, self._made_json(value))
@@ -297,9 +302,8 @@ class _Store:
             case "map" | "proxy":
                 items = {self.read(k): self.read(v) for k, v in content}
                 return MappingProxyType(items) if kind == "proxy" else items
-            case "list" | "tuple":
-                items = [self.read(each) for each in content]
-                return items if kind == "list" else tuple(items)
+            case "list" | "tuple" | "set" | "frozenset":
+                return SEVERAL[kind](self.read(each) for each in content)
             case "complex":
                 return complex(*content)
             case "array":

@@ -182,6 +182,20 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
+# Explanations of a network -----------------------------------------------------------------------
+
+NEAR = 2.0
+"""A model is near a network if its outputs are at most this many times as far away as a seed's."""
+
+MISSED = 1.25
+"""A model just misses being near if it is at most this many times as far away as that allows."""
+
+SEVERAL = 3.0
+"""A gating whose loss is more than this many times as far away as a seed's describes no network."""
+
+LATE = 0.15
+"""Nor does one whose half-time is further off than this part."""
+
 # Learning from rewards -------------------------------------------------------------------------
 
 STATIONARY = 1e-10

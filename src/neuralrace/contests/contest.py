@@ -13,7 +13,6 @@ from neuralrace.checks import one_of, switch, weight_scale
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.outcome import (
     PRINTED,
-    UNLEARNED,
     Lead,
     contest_frame,
     contest_sentences,
@@ -35,11 +34,12 @@ from neuralrace.contests.times import (
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import Result, Sentence
+from neuralrace.tolerances import MENTIONED
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
 
@@ -351,7 +351,7 @@ class Contest(Result):
 
     def _printed(self) -> pandas.DataFrame:
         table = self.frame()
-        full = bool((table["learns"] > 1 - UNLEARNED).all())
+        full = bool((table["learns"] > 1 - MENTIONED).all())
         return table.loc[:, [name for name in PRINTED if not (full and name == "learns")]]
 
 
@@ -435,7 +435,6 @@ def contest(
     For the whole curve, see types of neurons (nr.reln.types).
     Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
     At losses between 0.49 and 0.49 xor leads.
-    (1 more: sentences())
     >>> nr.contest(data).winner
     'aligned'
 
@@ -471,13 +470,13 @@ def contest_by(
 ) -> Contest:
     """The contest of these candidates by a rule."""
     entrants = rule.enter(candidates)
-    if ALIGNED in candidates:
-        raise NeuralRaceError(
-            f"no candidate can be called {ALIGNED!r}",
-            got=f"candidates {listed(candidates)}",
-            wanted="another name: the aligned gates are always entered, under this one",
-            fix="rename it; contest(data) asks for the aligned gates alone",
-        )
+    require(
+        ALIGNED not in candidates,
+        f"no candidate can be called {ALIGNED!r}",
+        got=f"candidates {listed(candidates)}",
+        wanted="another name: the aligned gates are always entered, under this one",
+        fix="rename it; contest(data) asks for the aligned gates alone",
+    )
     pairs = dict(rule.pairs(candidates))
     wide = width_of(pairs) or WIDTH if width is None else width
     return Contest(pairs, entrants, rule.describe(), rule.scale, task_of(pairs), rule, wide, key)

@@ -17,7 +17,7 @@ from neuralrace.contests.pictures import candidate_colours
 from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import flow
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, shade, style
 from neuralrace.text import numbered
@@ -141,15 +141,16 @@ def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[st
     """The standard deviation of every edge; if all edges start at one value b, it is b √(2/N)."""
     if scale is not None:
         return dict.fromkeys(arch.edges, scale)
-    if entrant.number is None or arch.path_lengths != {2}:
-        raise NeuralRaceError(
-            "it is not known which random weights correspond to this start",
-            got=entrant.start.description,
-            wanted="a contest by scale, or by one number on pathways of two edges",
-            fix="joint(scale=1e-3) gives the standard deviation of the random weights",
-        )
+    require(
+        entrant.number is not None and arch.path_lengths == {2},
+        "it is not known which random weights correspond to this start",
+        got=entrant.start.description,
+        wanted="a contest by scale, or by one number on pathways of two edges",
+        fix="joint(scale=1e-3) gives the standard deviation of the random weights",
+    )
     return {
-        edge: abs(entrant.number) * float(np.sqrt(2 / arch.sizes[t if s in arch.inputs else s]))
+        edge: abs(entrant.number or 0.0)
+        * float(np.sqrt(2 / arch.sizes[t if s in arch.inputs else s]))
         for edge, (s, t) in arch.edges.items()
     }
 
@@ -165,13 +166,13 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
         for name, (arch, _) in candidates.items()
         for part in (*arch.hidden, *arch.edges)
     ]
-    if len(set(names)) < len(names):
-        raise NeuralRaceError(
-            "two candidates cannot be told apart in the joint network",
-            got=f"candidates {listed(candidates)}, of which two give one name to a node or edge",
-            wanted="names that differ in more than spaces and signs",
-            fix="rename one of them",
-        )
+    require(
+        len(set(names)) == len(names),
+        "two candidates cannot be told apart in the joint network",
+        got=f"candidates {listed(candidates)}, of which two give one name to a node or edge",
+        wanted="names that differ in more than spaces and signs",
+        fix="rename one of them",
+    )
     first = next(iter(candidates.values()))[1]
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import by_name, real_array
-from neuralrace.contests.verdicts import ALIGNED, Kept
+from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
-from neuralrace.tolerances import EQUAL, FALLEN
+from neuralrace.tolerances import EQUAL, FALLEN, MENTIONED
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
@@ -54,23 +54,11 @@ PRINTED = (
 )
 """Those that are printed."""
 
-BECOMES = {
-    Kept.KEPT: "would keep the gates of {}",
-    Kept.OUTRUN: "would keep the gates of {}, but is faster with others",
-    Kept.NOT_REACHED: "would keep the gates of {}, but cannot align to them in time",
-    Kept.NOT_KEPT: "would not keep the gates of {}",
-    Kept.UNKNOWN: "may or may not keep the gates of {}",
-}
-"""What a ReLU network does with the gates of the winner."""
-
 ZERO = "½⟨‖y‖²⟩"
 """The loss of a network whose output is zero."""
 
 KNOWN = " of those whose time is known"
 """What is added to a winner where the time of another candidate is not known."""
-
-UNLEARNED = 0.01
-"""A winner that leaves more than this part of the initial loss is said to leave it."""
 
 
 @final
@@ -118,13 +106,13 @@ def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]
         real_array(f"losses of {name!r}", loss, wanted="(T,)", fix="one loss per time")
         for name, loss in named.items()
     ]
-    if not curves or any(curve.shape != moments.shape for curve in curves):
-        raise NeuralRaceError(
-            "the losses do not fit the times",
-            got=f"times {moments.shape}, losses {[curve.shape for curve in curves]}",
-            wanted="one loss per time for at least one candidate",
-            fix="solve all races at the same times",
-        )
+    require(
+        curves and not any(curve.shape != moments.shape for curve in curves),
+        "the losses do not fit the times",
+        got=f"times {moments.shape}, losses {[curve.shape for curve in curves]}",
+        wanted="one loss per time for at least one candidate",
+        fix="solve all races at the same times",
+    )
     names, many = list(named), np.stack(curves)
     initial, least = float(many[:, 0].max()), float(many.min())
     high, low = (least + part * (initial - least) for part in (1 - FALLEN, FALLEN))
@@ -211,7 +199,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
     yield from lead_sentences(found, leads)
     if check is not None:
         for name in in_order(found):
-            if name not in (found.winner, ALIGNED):
+            if name not in (found.winner, ALIGNED) and check.detail(name):
                 yield Sentence("verdict", f"{name}: {check.describe(name)}.")
 
 
@@ -297,7 +285,7 @@ def limit_sentences(found: Contest) -> Iterator[Sentence]:
         return
     least = {name: entrant.race.constant for name, entrant in found.entrants.items()}
     left = least[found.winner] / float(zero_loss(found.task))
-    if left <= UNLEARNED:
+    if left <= MENTIONED:
         return
     whole = _whole(found)
     level = f"{least[found.winner]:.2g}, {percent(left)}"
@@ -306,6 +294,6 @@ def limit_sentences(found: Contest) -> Iterator[Sentence]:
     text = f"{found.winner} cannot learn the whole task: no weights bring its loss below {level} "
     text += "of the initial loss"
     best = min(least, key=least.__getitem__)
-    if least[best] < least[found.winner] * (1 - UNLEARNED):
+    if least[best] < least[found.winner] * (1 - MENTIONED):
         text += f"; {best} can get to {least[best] / (whole or 1.0):.2g}"
     yield Sentence("limit", f"{text}.")

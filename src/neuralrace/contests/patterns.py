@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import check_kind, listed, require, whole_number
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.text import numbered
 from neuralrace.types import ArrayLike, Key
@@ -126,30 +126,30 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
     ```
     """
     check_kind("data", base, Dataset, "rank_patterns(data, patterns) takes one ungated Dataset")
-    if base.gates:
-        raise NeuralRaceError(
-            "patterns are ranked on data without gates",
-            got=f"gates on {listed(base.gates)}",
-            wanted="an ungated Dataset",
-            fix="data.gated({}) removes them",
-        )
+    require(
+        not base.gates,
+        "patterns are ranked on data without gates",
+        got=f"gates on {listed(base.gates)}",
+        wanted="an ungated Dataset",
+        fix="data.gated({}) removes them",
+    )
     fix = "one row per pattern: transpose an array with one column per pattern"
     form = f"shape (P, {base.n_samples}), one gate per sample"
     given = plain_array("patterns", patterns, wanted=form, fix=fix)
-    if given.ndim != 2 or given.shape[1] != base.n_samples or not len(given):
-        raise NeuralRaceError(
-            "the patterns do not fit the data",
-            got=f"shape {given.shape}",
-            wanted=form,
-            fix=fix,
-        )
-    if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
-        raise NeuralRaceError(
-            "a pattern holds finite numbers or booleans",
-            got="infinite numbers or NaN" if given.dtype.kind == "f" else repr(given.dtype),
-            wanted="usually 0 and 1, for off and on",
-            fix="relu.activity(weights, data)['h'].T > 0",
-        )
+    require(
+        given.ndim == 2 and given.shape[1] == base.n_samples and len(given),
+        "the patterns do not fit the data",
+        got=f"shape {given.shape}",
+        wanted=form,
+        fix=fix,
+    )
+    require(
+        given.dtype.kind in "biuf" and np.isfinite(given).all(),
+        "a pattern holds finite numbers or booleans",
+        got="infinite numbers or NaN" if given.dtype.kind == "f" else repr(given.dtype),
+        wanted="usually 0 and 1, for off and on",
+        fix="relu.activity(weights, data)['h'].T > 0",
+    )
     index = np.arange(len(given))
     rng = generator(key, "rank_patterns")
     if len(given) > MOST:
@@ -177,13 +177,13 @@ def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     check_kind("data", base, Dataset, "pass the ungated dataset first")
     wanted = f"(P, {base.n_samples}), one row per pattern"
     masks = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
-    if masks.ndim != 2 or masks.shape[1] != base.n_samples:
-        raise NeuralRaceError(
-            "the patterns do not fit the data",
-            got=f"shape {masks.shape}",
-            wanted=wanted,
-            fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
-        )
+    require(
+        masks.ndim == 2 and masks.shape[1] == base.n_samples,
+        "the patterns do not fit the data",
+        got=f"shape {masks.shape}",
+        wanted=wanted,
+        fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
+    )
     x = np.concatenate([np.asarray(a, np.float64) for a in base.x.values()], axis=1)
     y = np.concatenate([np.asarray(a, np.float64) for a in base.y.values()], axis=1)
     x, y = (a if a.shape[1] <= a.shape[0] else np.linalg.qr(a.T)[1].T for a in (x, y))

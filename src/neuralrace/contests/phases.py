@@ -16,7 +16,7 @@ from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.pictures import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.find_blocks import Exactness
 from neuralrace.reln.explained.fall import LONGEST
@@ -179,13 +179,13 @@ class PhaseDiagram(Result):
         ```
         """
         value = real_number("value", value, fix=f"a value of {self.parameter!r}")
-        if not self.values[0] <= value <= self.values[-1]:
-            raise NeuralRaceError(
-                f"the phase diagram does not reach that far in {self.parameter!r}",
-                got=value,
-                wanted=f"a value between {self.values[0]:g} and {self.values[-1]:g}",
-                fix="make the diagram over a wider range",
-            )
+        require(
+            self.values[0] <= value <= self.values[-1],
+            f"the phase diagram does not reach that far in {self.parameter!r}",
+            got=value,
+            wanted=f"a value between {self.values[0]:g} and {self.values[-1]:g}",
+            fix="make the diagram over a wider range",
+        )
         passed = [c for c in self.crossovers if c.value <= value]
         return passed[-1].above if passed else self.winners[0]
 
@@ -260,15 +260,13 @@ class PhaseDiagram(Result):
         if not self.crossovers:
             text = f"{self.winners[0] or 'No gating'} is first for {name} from "
             places = f"{self.values[0]:.4g} to {self.values[-1]:.4g}"
-        yield Sentence("first", f"{text}{places}.")
-        yield Sentence("basis", f"Criterion: {self.criterion}; start: {self.start}.")
+        known = [kept for kept in self.checked or () if kept is not None]
+        often = f"; ReLU networks would keep the winner's gates at {sum(known)} of {len(known)} "
+        yield Sentence("first", f"{text}{places}{f'{often}values' if known else ''}.")
         if self.checked is None:
             text = "Not checked: would ReLU networks keep these gates? Ask check()."
             yield Sentence("unchecked", text)
-        elif any(kept is not None for kept in self.checked):
-            kept = [each for each in self.checked if each is not None]
-            text = f"ReLU networks would keep the winner's gates at {sum(kept)} of {len(kept)} "
-            yield Sentence("kept", f"{text}values.")
+        yield Sentence("basis", f"Criterion: {self.criterion}; start: {self.start}.")
         for name, values in self.unknown.items():
             text = f"{name} at {len(values)} of {len(self.values)} values: when it learns is not "
             yield Sentence("unknown", f"{text}known.")
@@ -325,34 +323,34 @@ def phase_diagram(
       from      to  first
          0  0.8729  xor
     0.8729       2  linear
-    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width.
     Not checked: would ReLU networks keep these gates? Ask check().
+    Criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width.
 
     ```
     """
-    if not callable(candidates):
-        raise NeuralRaceError(
-            "a phase diagram needs the candidates at any value",
-            got=type(candidates).__name__,
-            wanted="a function of the parameter's value",
-            fix="lambda value: {'xor': nr.tasks.xor_pathways(nr.tasks.extended_xor(value))}",
-        )
+    require(
+        callable(candidates),
+        "a phase diagram needs the candidates at any value",
+        got=type(candidates).__name__,
+        wanted="a function of the parameter's value",
+        fix="lambda value: {'xor': nr.tasks.xor_pathways(nr.tasks.extended_xor(value))}",
+    )
     fix = "for example np.linspace(0, 2, 21)"
     grid = np.atleast_1d(real_array("values", values, fix=fix))
-    if grid.ndim != 1 or len(grid) < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
-        raise NeuralRaceError(
-            "the values of the parameter must increase",
-            got=np.array2string(grid, threshold=6),
-            wanted="two or more increasing finite numbers",
-            fix=fix,
-        )
-    if not positive(precision):
-        raise NeuralRaceError(
-            "the precision of a crossover must be a positive number",
-            got=repr(precision),
-            wanted="a share of the range of values, such as 1e-9",
-            fix="leave it out for the default",
-        )
+    require(
+        grid.ndim == 1 and len(grid) > 1 and np.isfinite(grid).all() and (np.diff(grid) > 0).all(),
+        "the values of the parameter must increase",
+        got=np.array2string(grid, threshold=6),
+        wanted="two or more increasing finite numbers",
+        fix=fix,
+    )
+    require(
+        positive(precision),
+        "the precision of a crossover must be a positive number",
+        got=repr(precision),
+        wanted="a share of the range of values, such as 1e-9",
+        fix="leave it out for the default",
+    )
     if width is not None:
         width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale

@@ -12,7 +12,7 @@ from neuralrace.checks import entries, real_array, shown
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.times import moments
 from neuralrace.contests.verdicts import ALIGNED, Kept
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, mark_line, shade, style
 
 if TYPE_CHECKING:
@@ -163,13 +163,13 @@ def _draw_trained(ax: Axes, trained: object) -> None:
     if len(pair) != 2:
         raise NeuralRaceError("trained must be a pair", got=shown(trained), wanted="two", fix=fix)
     values, times = (real_array("trained", each, fix=fix) for each in pair)
-    if values.ndim != 1 or times.ndim != 2 or len(values) != len(times):
-        raise NeuralRaceError(
-            "the times of trained networks do not fit their values",
-            got=f"values of shape {values.shape}, times of shape {times.shape}",
-            wanted="(V,) and (V, seeds)",
-            fix=fix,
-        )
+    require(
+        values.ndim == 1 and times.ndim == 2 and len(values) == len(times),
+        "the times of trained networks do not fit their values",
+        got=f"values of shape {values.shape}, times of shape {times.shape}",
+        wanted="(V,) and (V, seeds)",
+        fix=fix,
+    )
     ax.plot(
         np.repeat(values, times.shape[1]),
         times.ravel(),

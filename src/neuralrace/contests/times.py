@@ -13,7 +13,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.polynomial import least_loss as least_of_block
 from neuralrace.reduction.scipy_solver import RTOL
@@ -177,36 +177,35 @@ class Rule:
 
     def __post_init__(self) -> None:
         check_start_known(self.start)
-        if (self.start is None) == (self.scale is None):
-            raise NeuralRaceError(
-                "a contest needs one way to start",
-                got="neither start nor scale" if self.start is None else "both start and scale",
-                wanted="start= for aligned starts, or scale= for random weights",
-                fix="start=0.01 starts every edge at that singular value, whatever its width; "
-                "scale=1e-3 at what random weights of that standard deviation have on average, "
-                "so that wider pathways start ahead",
-            )
+        require(
+            (self.start is None) != (self.scale is None),
+            "a contest needs one way to start",
+            got="neither start nor scale" if self.start is None else "both start and scale",
+            wanted="start= for aligned starts, or scale= for random weights",
+            fix="start=0.01 starts every edge at that singular value, whatever its width; "
+            "scale=1e-3 at what random weights of that standard deviation have on average, "
+            "so that wider pathways start ahead",
+        )
         if self.scale is not None:
             weight_scale(self.scale)
-        if self.longest is not None and not positive(self.longest):
-            raise NeuralRaceError(
-                "longest must be a positive number",
-                got=repr(self.longest),
-                wanted="a finite number above 0",
-                fix="leave it out for the default",
-            )
+        require(
+            self.longest is None or positive(self.longest),
+            "longest must be a positive number",
+            got=repr(self.longest),
+            wanted="a finite number above 0",
+            fix="leave it out for the default",
+        )
         switch("relative", self.relative)
         switch("bias", self.bias)
         checked_leak(self.leak)
         checked_tolerance(self.rtol)
-        fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
-        if not fine:
-            raise NeuralRaceError(
-                "the criterion is not possible",
-                got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,
-                wanted="a share of ½⟨‖y‖²⟩ between 0 and 1" if self.relative else "a positive loss",
-                fix="criterion=0.2 is the loss of MHS Fig. 2d; with relative=True it is a share",
-            )
+        require(
+            positive(self.criterion) and (self.criterion < 1 or not self.relative),
+            "the criterion is not possible",
+            got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,
+            wanted="a share of ½⟨‖y‖²⟩ between 0 and 1" if self.relative else "a positive loss",
+            fix="criterion=0.2 is the loss of MHS Fig. 2d; with relative=True it is a share",
+        )
 
     def describe(self) -> str:
         """The start in words."""
@@ -222,13 +221,13 @@ class Rule:
     def enter(self, candidates: CandidatesLike) -> dict[str, Entrant]:
         """An entrant for every candidate; raises unless all are candidates for one task."""
         check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
-        if not candidates:
-            raise NeuralRaceError(
-                "a contest needs candidates",
-                got="none",
-                wanted="{name: (arch, data)}",
-                fix="for example {'xor': nr.tasks.xor_pathways(data)}",
-            )
+        require(
+            candidates,
+            "a contest needs candidates",
+            got="none",
+            wanted="{name: (arch, data)}",
+            fix="for example {'xor': nr.tasks.xor_pathways(data)}",
+        )
         pairs = self.pairs(candidates)
         check_one_task(pairs)
         made = {
@@ -250,21 +249,21 @@ class Rule:
         start = race.start(source)
         initial = initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
-        if criterion >= initial:
-            raise NeuralRaceError(
-                f"candidate {name!r} meets the criterion before it learns anything",
-                got=f"criterion = {criterion:g}, and an initial loss of {initial:g}",
-                wanted=f"a loss below {initial:g}",
-                fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
-            )
+        require(
+            criterion < initial,
+            f"candidate {name!r} meets the criterion before it learns anything",
+            got=f"criterion = {criterion:g}, and an initial loss of {initial:g}",
+            wanted=f"a loss below {initial:g}",
+            fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
+        )
         found = learning_time(race, start, criterion, self.longest, self.rtol)
-        if found.time == 0:
-            raise NeuralRaceError(
-                f"candidate {name!r} meets the criterion already at its start",
-                got=f"criterion = {criterion:g}, and {start.description}",
-                wanted="a start whose loss is above the criterion",
-                fix="start nearer to zero, or lower the criterion",
-            )
+        require(
+            found.time != 0,
+            f"candidate {name!r} meets the criterion already at its start",
+            got=f"criterion = {criterion:g}, and {start.description}",
+            wanted="a start whose loss is above the criterion",
+            fix="start nearer to zero, or lower the criterion",
+        )
         unknown = found.unknown
         if (
             self.scale is not None
@@ -281,13 +280,13 @@ class Rule:
         if self.scale is not None:
             return _expected(race, self.scale, f"candidate {name!r}")
         if isinstance(self.start, Mapping):
-            if name not in self.start:
-                raise NeuralRaceError(
-                    f"candidate {name!r} has no start",
-                    got=f"starts for {listed(self.start)}",
-                    wanted="a start for every candidate",
-                    fix="start={name: number or weights}, or one number for all",
-                )
+            require(
+                name in self.start,
+                f"candidate {name!r} has no start",
+                got=f"starts for {listed(self.start)}",
+                wanted="a start for every candidate",
+                fix="start={name: number or weights}, or one number for all",
+            )
             return cast(StartLike, self.start[name])
         assert self.start is not None  # checked when the rule was made
         return self.start
@@ -376,16 +375,16 @@ def check_one_task(candidates: Candidates) -> None:
     (name, (_, first)), *others = candidates.items()
     for other, (_, data) in others:
         different = _difference(first, data)
-        if different:
-            raise NeuralRaceError(
-                f"candidates {name!r} and {other!r} do not learn the same task",
-                got=different,
-                wanted="equal samples, inputs and targets: only gates, graphs and the choice of "
-                "input nodes may differ",
-                fix="make all candidates from one dataset, samples in one order: learning times of "
-                "different tasks cannot be compared. A candidate that should read other inputs "
-                "needs an input node of another name",
-            )
+        require(
+            not different,
+            f"candidates {name!r} and {other!r} do not learn the same task",
+            got=different,
+            wanted="equal samples, inputs and targets: only gates, graphs and the choice of "
+            "input nodes may differ",
+            fix="make all candidates from one dataset, samples in one order: learning times of "
+            "different tasks cannot be compared. A candidate that should read other inputs "
+            "needs an input node of another name",
+        )
 
 
 def _difference(a: Dataset, b: Dataset) -> str:

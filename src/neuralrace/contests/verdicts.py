@@ -71,6 +71,23 @@ class Kept(StrEnum):
     UNKNOWN = "unknown"
 
 
+BECOMES = {
+    Kept.KEPT: "would keep the gates of {}",
+    Kept.OUTRUN: "would keep the gates of {}, but is faster with others",
+    Kept.NOT_REACHED: "would keep the gates of {}, but cannot align to them in time",
+    Kept.NOT_KEPT: "would not keep the gates of {}",
+    Kept.UNKNOWN: "may or may not keep the gates of {}",
+}
+"""What a ReLU network does with the gates of the winner."""
+
+DESCRIBED = {
+    Kept.OUTRUN: "kept, but outrun {}",
+    Kept.NOT_REACHED: "not reached: {}",
+    Kept.NOT_KEPT: "not kept; {}",
+}
+"""A verdict with its detail, where these are not the detail alone."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Check:
@@ -153,15 +170,8 @@ class Check:
     def describe(self, name: str) -> str:
         """The verdict on a candidate in words, with its numbers."""
         verdict, detail = self.verdict(name), self.detail(name)
-        match verdict:
-            case Kept.OUTRUN:
-                return f"kept, but outrun {detail}"
-            case Kept.NOT_REACHED:
-                return f"not reached: {detail}"
-            case Kept.NOT_KEPT if detail and self.fastest:
-                return f"not kept; {detail}"
-            case _:
-                return detail or verdict.value
+        form = "{}" if self.fastest == 0 else DESCRIBED.get(verdict, "{}")
+        return form.format(detail) if detail else verdict.value
 
     def _behind(self, entrant: Entrant) -> float:
         """The time of a candidate over that of the aligned gates; 1 if these never learn."""
@@ -257,10 +267,8 @@ class Check:
 
     def _what_becomes_of(self, winner: str) -> str:
         """The verdict on the winner."""
-        verdict = self.verdict(winner)
-        if verdict is Kept.KEPT or (verdict is Kept.NOT_KEPT and not self.detail(winner)):
-            would = "would" if verdict is Kept.KEPT else "would not"
-            return f"A ReLU network {would} keep the gates of {winner}."
+        if not self.detail(winner):
+            return f"A ReLU network {BECOMES[self.verdict(winner)].format(winner)}."
         if np.isnan(self.kept[winner]):
             reason = self.unchecked.get(winner, "their kept share is not known")
             return f"The gates of {winner} were not checked: {reason}."

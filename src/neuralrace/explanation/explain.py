@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.explanation.patterns import of_patterns
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.explanation.question import (
     Asked,
     Question,
@@ -21,9 +23,9 @@ from neuralrace.explanation.question import (
     of_run,
     weight_count,
 )
-from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row
+from neuralrace.explanation.table import GATING, NARROW, STAGED, TYPES, Explanation, Row
 from neuralrace.progress import progress
-from neuralrace.reln import aligned, discover, staged
+from neuralrace.reln import Activity, activity, aligned, discover, staged
 from neuralrace.reln import types as types_of
 from neuralrace.reln.explained.discovery import no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
@@ -40,6 +42,9 @@ COMPARED = ("discovered", "staged", "narrow")
 
 FOLLOW = ("discovered", "staged")
 """Rows that start from the first recorded weights of the run."""
+
+FOLLOWING = ("loss", "outputs", "kept gates")
+"""Columns that need a network that follows the run, or its dynamics."""
 
 
 def explain(
@@ -142,7 +147,7 @@ def explain(
         if reason is not None:
             named = {} if gatings is None else gatings
             check_one_task({"data": (relu_of(runs[0]).arch, task), **named})
-            return of_patterns(runs[0], task, reason, asked.rows, named, asked.most, asked.key)
+            return _by_patterns(runs[0], task, reason, asked.rows, named, asked.most, asked.key)
         question = of_run(runs, task, asked, train)
     named = {} if gatings is None else gatings
     check_one_task({"data": (question.net.arch, question.data), **named})
@@ -158,13 +163,13 @@ def _checked_rows(rows: Sequence[str], gatings: Candidates | None) -> tuple[str,
         for name, pair in gatings.items():
             checked_candidate(name, pair)
         taken = [name for name in gatings if name in ROWS]
-        if taken:
-            raise NeuralRaceError(
-                "a gating has the name of another row",
-                got=listed(taken),
-                wanted=f"names other than {listed(ROWS)}",
-                fix="rename it",
-            )
+        require(
+            not taken,
+            "a gating has the name of another row",
+            got=listed(taken),
+            wanted=f"names other than {listed(ROWS)}",
+            fix="rename it",
+        )
     return tuple(names)
 
 
@@ -219,13 +224,13 @@ def _row(
     """One row, and what to say of it."""
     data, net, runs = question.data, question.net, question.runs
     task = matched(net.arch, data)
-    if question.begins_late and row not in FOLLOW:
-        raise NeuralRaceError(
-            "it starts from random weights, and the scale of the run's own start is not known",
-            got=f"a run that was first recorded at step {question.stops[0]}",
-            wanted="a run recorded from step 0 on",
-            fix="import the initial weights too",
-        )
+    require(
+        not question.begins_late or row in FOLLOW,
+        "it starts from random weights, and the scale of the run's own start is not known",
+        got=f"a run that was first recorded at step {question.stops[0]}",
+        wanted="a run recorded from step 0 on",
+        fix="import the initial weights too",
+    )
     if row == "gatings":
         return question.gating(name, *gatings[name], asked), ()
     if row == "aligned":
@@ -239,13 +244,13 @@ def _row(
         made = question.gating(label, found.arch, found.data, asked, (run,))
         said = f"The error does not tell how many pathways to take: {no_elbow(found.curve)}."
         return replace(made, found=found), (said,) * (found.has_elbow is False)
-    if len(net.arch.hidden) != 1:
-        raise NeuralRaceError(
-            "it is known for one hidden layer only",
-            got=f"hidden nodes {listed(net.arch.hidden)}",
-            wanted="one",
-            fix="leave out this row",
-        )
+    require(
+        len(net.arch.hidden) == 1,
+        "it is known for one hidden layer only",
+        got=f"hidden nodes {listed(net.arch.hidden)}",
+        wanted="one",
+        fix="leave out this row",
+    )
     if row == "staged":
         run = staged(runs[0], data, stages=asked.stages)
         label = f"its own gates in {asked.stages} stages"
@@ -278,3 +283,100 @@ def _row(
     many = question.ensemble(narrow, task, spreads, asked)
     label = f"narrow network of {few} neurons"
     return question.row(label, NARROW, many, weight_count(narrow.arch), runs), ()
+
+
+def _by_patterns(
+    run: Trajectory,
+    data: Dataset,
+    reason: str,
+    rows: Sequence[str],
+    gatings: Candidates,
+    most: int,
+    key: Key,
+) -> Explanation:
+    """Gatings by how nearly the neurons have their patterns; the rest is left out, with `reason`.
+
+    A neuron is compared with the nearest pathway of a gating at every recorded moment, counted by
+    its part of the weight of its layer. Averages are over moments and hidden nodes. All samples
+    count alike, whatever their weights, but for those of weight 0, which do not count.
+    """
+    counts = np.asarray(data.probability) > 0
+    jobs: list[tuple[str, Callable[[], Row]]] = []
+    if "discovered" in rows:
+        jobs.append(("discovered", lambda: _discovered(run, data, int(counts.sum()), most, key)))
+    if "gatings" in rows and gatings:
+        seen = activity(run, data.take(counts), boundary=0.0)
+        jobs += [
+            (name, partial(_compared, name, arch, gated.take(counts), seen))
+            for name, (arch, gated) in gatings.items()
+        ]
+    one = len(run.time) == 1
+    why = (
+        "they compare runs, and there is one recorded moment alone"
+        if one
+        else f"no other network can take the steps of this run ({reason})"
+    )
+    left_out = dict.fromkeys(FOLLOWING, why)
+    left_out |= {row: why for row in rows if row not in ("discovered", "gatings")}
+    made: list[Row] = []
+    for name, job in jobs:
+        try:
+            made.append(job())
+        except NeuralRaceError as error:
+            left_out[name] = error.what
+    what = "what is compared is only which neurons are on for which samples"
+    made_of = (
+        f"one checkpoint: {what}."
+        if one
+        else f"recorded at {len(run.time)} moments: {reason}. The theory is about plain gradient "
+        f"descent on all samples (gradient flow), so that {what}, at these moments."
+    )
+    return Explanation(
+        rows=tuple(sorted(made, key=lambda row: row.error)),
+        floor=None,
+        runs=(run,),
+        made=f"One run of a ReLU network, {made_of}",
+        left_out=left_out,
+    )
+
+
+def _discovered(run: Trajectory, data: Dataset, counted: int, most: int, key: Key) -> Row:
+    """As many pathways as are allowed: the elbow needs networks that follow."""
+    found = discover(run, data, most, key=key)
+    apart = [each.share @ each.mismatch / counted for each in found.layers.values()]
+    count = sum(map(len, found.layers.values()))
+    name = numbered(count, "discovered pathway", "1")
+    return Row(name, GATING, None, None, differ=float(np.mean(apart)), found=found)
+
+
+def _compared(name: str, arch: Architecture, gated: Dataset, seen: Activity) -> Row:
+    """A gating of the user's own, for one hidden layer."""
+    require(
+        len(seen.on) == 1,
+        "its patterns are known for one hidden layer only",
+        got=f"hidden nodes {listed(seen.on)}",
+        wanted="one",
+        fix="leave out this gating",
+    )
+    on_edges = [edge for edge in gated.gates if edge not in arch.hidden]
+    columns = [np.asarray(gated.gates.get(node, np.ones(gated.n_samples))) for node in arch.hidden]
+    every = np.concatenate([c.reshape(gated.n_samples, -1) for c in columns], axis=1)
+    require(
+        not on_edges and np.isin(every, (0, 1)).all(),
+        "patterns of neurons are compared with gates of zero and one on hidden nodes",
+        got=f"gates of {listed(on_edges)}" if on_edges else "fractions",
+        wanted="gates of hidden nodes, 0 or 1",
+        fix="leave out this gating",
+    )
+    table = np.unique(every.astype(bool), axis=1).T
+    weighed = seen.counted(next(iter(seen.on)), 0.0).any(axis=1)
+    require(
+        weighed.any(),
+        "no neuron has any weight",
+        got="weights of zero, or not finite, at every recorded moment",
+        wanted="a network with incoming and outgoing weights",
+        fix="import the weights of a network that has learned",
+    )
+    shares = seen.shares({str(k): row for k, row in enumerate(table)}, least=0.0)
+    apart = shares.distance[weighed].mean() / shares.samples
+    return Row(name, GATING, None, None, differ=float(apart))

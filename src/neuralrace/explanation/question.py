@@ -17,7 +17,7 @@ from neuralrace.checks import real_number, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.explanation.table import GATING, Row
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import reduce
@@ -159,13 +159,13 @@ def of_data(
 ) -> Question:
     """Networks trained here, or none."""
     missing = [name for name, value in given.items() if value is None]
-    if missing or data is not None:
-        raise NeuralRaceError(
-            "explain needs to know the network" if missing else "data was given twice",
-            got=f"data without {listed(missing)}" if missing else "a dataset and data=",
-            wanted="width=, scale=, learning_rate= and steps= with data, data= with a run",
-            fix="nr.explain(data, width=100, scale=1e-4, learning_rate=0.1, steps=1000)",
-        )
+    require(
+        not missing and data is None,
+        "explain needs to know the network" if missing else "data was given twice",
+        got=f"data without {listed(missing)}" if missing else "a dataset and data=",
+        wanted="width=, scale=, learning_rate= and steps= with data, data= with a run",
+        fix="nr.explain(data, width=100, scale=1e-4, learning_rate=0.1, steps=1000)",
+    )
     task = task.gated({})
     width = whole_number("the width", given["width"], fix="for example width=100")
     scale = weight_scale(given["scale"], fix="for example scale=1e-4")
@@ -225,13 +225,13 @@ def of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: Asked, train: boo
     spreads = {e: float(np.sqrt(np.mean(w**2))) for e, w in first_weights(first).items()}
     known = [_with_outputs(each, net, task) for each in (first, *others)]
     question = Question(net, task, spreads, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
-    if not question.scale:
-        raise NeuralRaceError(
-            "the weights of the run are all zero at first, so that nothing moves",
-            got="a scale of 0",
-            wanted="a run from random weights",
-            fix="start from net.init(key, scale=1e-3)",
-        )
+    require(
+        question.scale,
+        "the weights of the run are all zero at first, so that nothing moves",
+        got="a scale of 0",
+        wanted="a run from random weights",
+        fix="start from net.init(key, scale=1e-3)",
+    )
     many = len(first.time)
     made = f"One run of a ReLU network, recorded at {many} moments"
     if others:

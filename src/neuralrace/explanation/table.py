@@ -14,26 +14,12 @@ from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import percent, several
+from neuralrace.tolerances import AT_REST, LATE, MISSED, NEAR, RELIABLE, SEVERAL
 from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
-
-NEAR = 2.0
-"""A row is near the network if its outputs are at most this many times as far away as a seed's."""
-
-KEPT = 0.85
-"""A gating of which a ReLU network would keep less does not describe it."""
-
-SEVERAL = 3.0
-"""Nor does one whose loss is more than this many times as far away as that of a seed."""
-
-LATE = 0.15
-"""Nor does one whose half-time is further off than this part."""
-
-MISSED = 1.25
-"""A row just misses being near if it is at most this many times as far away as that allows."""
 
 GATING = "gating"
 """The kind of a row whose pathways have constant gates."""
@@ -70,9 +56,6 @@ COLUMNS = (
     "near",
 )
 """The columns of `Explanation.frame`."""
-
-REST = 0.01
-"""A curve is at rest from when on it stays within this part of its initial loss of its end."""
 
 
 @final
@@ -226,7 +209,7 @@ class Explanation(Result):
         if row.kind != GATING:
             return ""
         said = []
-        if row.kept is not None and row.kept < KEPT:
+        if row.kept is not None and row.kept < RELIABLE:
             said.append(f"a ReLU network would keep {100 * row.kept:.0f} % of its gates")
         if floor is not None and row.loss is not None and row.loss > SEVERAL * floor[0]:
             times = f" {row.loss / floor[0]:.3g} times" if floor[0] else ""
@@ -407,5 +390,5 @@ class Explanation(Result):
 
 def _rests(run: Trajectory) -> float:
     """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
-    away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
+    away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > AT_REST * run.loss[0])
     return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0

@@ -13,7 +13,7 @@ from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.messages import curve, number
-from neuralrace.explorer.showing import Tell, rounded
+from neuralrace.explorer.showing import Tell, rounded, texts
 from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
@@ -53,17 +53,11 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     )
     runs = _whole(work, tell) if rate is None else _in_chunks(work, rate, tell)
     answer = ANSWERS["train"](Work(problem, relu=runs))
-    level_times = [number(row[-1]) if row[-1] is not None else None for row in _rows(answer)]
     return {
         "final": [number(loss) for loss in runs.loss[:, -1]],
-        "learning_time": level_times,
-        "sentences": [said.text for said in answer.sentences()],
+        "learning_time": [number(time) for time in answer.frame().iloc[:, -1]],
+        "sentences": texts(answer),
     }
-
-
-def _rows(answer: Any) -> list[list[Any]]:
-    """The table of an answer on training: one row per network, the last entry its time."""
-    return answer.parts[-1].rows
 
 
 def _rate(problem: Problem) -> float | None:
@@ -219,7 +213,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
             }
             for event in found.events[:200]
         ],
-        "sentences": [said.text for said in answer.sentences()],
+        "sentences": texts(answer),
     }
 
 
@@ -241,8 +235,4 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
         answer = ANSWERS["discover"](work)
     network = answer.value.network()
     gating, _ = rounded(network.arch, network.data)
-    return {
-        "name": FOUND,
-        "gating": gating,
-        "sentences": [*(said.text for said in answer.sentences()), CONSTANT],
-    }
+    return {"name": FOUND, "gating": gating, "sentences": [*texts(answer), CONSTANT]}

@@ -14,7 +14,7 @@ from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.catalogue import called
 from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
-from neuralrace.explorer.showing import Tell
+from neuralrace.explorer.showing import Tell, texts
 from neuralrace.explorer.state import problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import ANSWERS, Work
@@ -145,10 +145,7 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
             {"value": number(c.value), "below": c.below, "above": c.above}
             for c in answer.value[0].crossovers
         ],
-        "sentences": [
-            *(said.text for said in answer.sentences()),
-            f"Drawn for {drawn(name, axis['values'])}.",
-        ],
+        "sentences": [*texts(answer), f"Drawn for {drawn(name, axis['values'])}."],
     }
 
 

@@ -24,7 +24,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.catalogue import catalogue
-from neuralrace.explorer.showing import Tell, colours
+from neuralrace.explorer.showing import Tell, colours, texts
 from neuralrace.explorer.state import (
     LEFT_OUT,
     first_state,
@@ -119,10 +119,7 @@ def report(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, An
         result.report(Path(folder) / "report")
         paths = sorted(p for p in Path(folder).rglob("*") if p.is_file())
         files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-    return {
-        "archive": _archive("report.zip", files),
-        "sentences": [said.text for said in result.sentences()],
-    }
+    return {"archive": _archive("report.zip", files), "sentences": texts(result)}
 
 
 def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:

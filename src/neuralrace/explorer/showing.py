@@ -15,6 +15,7 @@ from neuralrace.explorer.messages import curve, number, plain
 from neuralrace.explorer.state import expression, label_expression, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
+from neuralrace.results import Result
 from neuralrace.study import Problem, feature_names, read_table
 
 Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
@@ -26,6 +27,11 @@ SHOWN = 40_000
 
 NAME = "given"
 """The name of the gating and of the table of a pair."""
+
+
+def texts(found: Result) -> list[str]:
+    """The sentences of a result, for people to read."""
+    return [said.text for said in found.sentences()]
 
 
 @cache

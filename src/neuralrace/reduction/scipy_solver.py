@@ -265,6 +265,9 @@ def stepped(
 GROWTH = 20.0
 """The factor by which a state may always grow before the solver's tolerance is set again."""
 
+TOGETHER = 1_000_000
+"""Numbers that are held at a time while losses are computed."""
+
 CALL = 1000.0
 """A call of NumPy takes as long as this many operations."""
 
@@ -409,7 +412,20 @@ class NetworkFlow(FlatFlow):
         return np.concatenate(gaps)
 
     def losses(self, states: np.ndarray) -> np.ndarray:
-        return np.array([(self.errors(state) ** 2).sum() / 2 for state in states])
+        """The losses, of as many states at a time as have `TOGETHER` activities."""
+        size = len(self._share) * max(y.shape[-1] for y in (*self._x.values(), *self._y.values()))
+        many = max(1, TOGETHER // (size + len(self.start)))
+        parts = [states[i : i + many] for i in range(0, len(states), many)]
+        return np.concatenate([self._losses(part) for part in parts]) if parts else np.zeros(0)
+
+    def _losses(self, states: np.ndarray) -> np.ndarray:
+        weight, h = self._shaped(states), dict(self._x)
+        for node, gate, incoming, _ in self._nodes:
+            turned = ((h[s] @ np.swapaxes(weight[e], 1, 2), g) for s, _, g, e, _ in incoming)
+            parts = [_times(each, g) for each, g in turned]
+            h[node] = _times(_total(parts), gate)
+        gaps = ((self._share * (y - h[v]) ** 2).sum(axis=(1, 2)) for v, y in self._y.items())
+        return sum(gaps, np.zeros(len(states))) / 2
 
 
 def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:

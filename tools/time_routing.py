@@ -42,7 +42,7 @@ def system_of(M: int, D: int, K: int, rng: np.random.Generator) -> RoutedMoments
 
 def as_now(system: RoutedMoments, state: Any) -> Any:
     """One step of bounded descent as the package takes it."""
-    return BoundedDescent(2.0).step(system, state, None, None, None)[1]
+    return BoundedDescent(2.0).step(system, state, None, None)[0]
 
 
 def begun(system: RoutedMoments, state: Any) -> Any:

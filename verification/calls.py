@@ -204,7 +204,7 @@ def _damaged(value: Any, kind: str) -> Iterator[tuple[str, Any]]:
         yield "with a further key", {**value, "unknown": value[first]}
         yield "with a key of another type", {**rest, 3: value[first]}
         yield "with a key less", rest
-    elif isinstance(value, np.ndarray | list | tuple) and len(np.shape(value[:1])):
+    elif isinstance(value, np.ndarray | list | tuple) and getattr(value, "shape", True) != ():
         yield "its first entry", value[0] if len(value) else value
         yield "as text", [str(entry) for entry in value]
         yield f"with {kind} first", [wrong, *list(value)[1:]]
@@ -330,7 +330,7 @@ def named_arguments(full: bool) -> Measurement:
 @claim(
     "calls/valid",
     SECTION,
-    "public functions and methods with arguments that no example of a docstring calls",
+    "public functions that the example of their docstring neither calls nor passes on",
     "none",
 )
 def valid(full: bool) -> Measurement:
@@ -339,7 +339,10 @@ def valid(full: bool) -> Measurement:
         warnings.simplefilter("ignore")
         with contextlib.chdir(folder):
             called = {call.name for call in example_calls(rooms)}
-    takes = lambda value: set(inspect.signature(value).parameters) - {"self"}
-    functions = {n: v for n, v in public_names(rooms).items() if not isinstance(v, type)}
-    missing = sorted(n for n, value in functions.items() if takes(value) and n not in called)
-    return Measurement(", ".join(missing) or "none", not missing)
+    missing = [
+        name
+        for name, value in public_names(rooms).items()
+        if inspect.isfunction(value) and "." not in name and name not in called
+        if inspect.signature(value).parameters and f".{name}" not in (value.__doc__ or "")
+    ]
+    return Measurement(", ".join(sorted(missing)) or "none", not missing)

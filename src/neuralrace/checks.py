@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
+from neuralrace.tolerances import SMALLEST_SCALE
 
 if TYPE_CHECKING:
     import jax
@@ -43,7 +44,6 @@ __all__ = [
     "random_key",
     "real_array",
     "real_number",
-    "seed_number",
     "shown",
     "switch",
     "writable_folder",
@@ -151,10 +151,6 @@ def real_number(
     return number
 
 
-SMALLEST_SCALE = 1e-150
-"""The smallest standard deviation of weights, and one over the largest: its square is a number."""
-
-
 def weight_scale(value: object, fix: str = "for example scale=1e-3") -> float:
     """`scale`, a standard deviation of initial weights, whose square a float can hold."""
     scale = real_number("scale", value, above=0, fix=fix)
@@ -190,11 +186,6 @@ def plain_number(value: object) -> Any:
     array: Any = value
     plain = kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 and not is_traced(value)
     return array.item() if plain else value
-
-
-def seed_number(seed: object) -> int:
-    """A seed of NumPy's generators: a whole number of at least 0."""
-    return whole_number("seed", seed, least=0, fix="for example seed=0")
 
 
 # ---- arrays -------------------------------------------------------------------------------------

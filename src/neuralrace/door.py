@@ -213,20 +213,23 @@ def _read(annotation: Any, names: Mapping[str, Any]) -> Any:
 def _test(hint: Any) -> Callable[[object], bool] | None:
     """Whether a value is of this type, or None where anything is."""
     from beartype.door import is_bearable
-    from beartype.roar import BeartypeDecorHintException
+    from beartype.roar import BeartypeException
 
     kind = _lenient(hint)
-    try:
-        is_bearable(None, kind)
-    except BeartypeDecorHintException:  # such as protocols that cannot be tested
-        return None
-    return None if kind is Any else lambda value: is_bearable(value, kind)
+
+    def test(value: object) -> bool:
+        try:
+            return is_bearable(value, kind)
+        except BeartypeException:  # what cannot be tested, such as a name that is not found
+            return True
+
+    return None if kind is Any else test
 
 
 def _lenient(hint: Any) -> Any:
     """A type that lets in whatever reads as this one."""
     origin, args = get_origin(hint), get_args(hint)
-    if isinstance(hint, TypeVar):
+    if isinstance(hint, TypeVar | str | typing.ForwardRef):
         return Any
     if hasattr(hint, "dim_str"):
         return _kind(_has_shape(hint))

@@ -51,6 +51,14 @@ PRINTED = 1e-5
 ROUNDINGS = 16
 """Inner products in low precision may differ by this many roundings, if that exceeds `ROUNDING`."""
 
+# The range of numbers ---------------------------------------------------------------------------
+
+LARGEST = 1e75
+"""Up to this size of x and y, products of two second moments stay within the range of float64."""
+
+SMALLEST_SCALE = 1e-150
+"""The smallest standard deviation of weights, and one over the largest: its square is a number."""
+
 # Directions and cells --------------------------------------------------------------------------
 
 MARGIN = 1e-9
@@ -218,6 +226,15 @@ ARRIVED = 1e-3
 
 SYMMETRIC = 1e-11
 """Velocities that differ by less than this, at random weights of size 1, are the same."""
+
+CROSSING = 1e-9
+"""Values that differ by this part of one are on the two sides of where they cross."""
+
+JUMP = 1e-3
+"""A policy jumps where probabilities differ by more than this across a `CROSSING`."""
+
+CERTAIN = 1e-5
+"""Probabilities add up to one where their sum is nearer to it than this."""
 
 MODERATE = 1e6
 """Weights of animals that did not diverge are below this."""

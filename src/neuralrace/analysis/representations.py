@@ -13,9 +13,10 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
-from neuralrace.dataset import LARGEST, Dataset, check_moments
+from neuralrace.dataset import Dataset, check_moments
 from neuralrace.errors import check_kind, require, whole_number
 from neuralrace.gdln import Network
+from neuralrace.tolerances import LARGEST
 from neuralrace.types import ArrayLike, WeightsLike
 from neuralrace.weights import checked_weights
 

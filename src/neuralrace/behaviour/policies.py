@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from neuralrace.checks import real_number, shown
 from neuralrace.errors import NeuralRaceError, require
+from neuralrace.tolerances import CERTAIN, CROSSING, JUMP
 
 Policy: TypeAlias = Callable[[Float[Array, "N choices"]], Float[Array, "N choices"]]
 """A function of the values of all choices, one row per stimulus, to their probabilities."""
@@ -129,13 +130,13 @@ def fault(found: np.ndarray, shape: tuple[int, ...]) -> str | None:
     if not (found >= 0).all():
         return f"a probability of {found.min():.4g}"
     sums = found.sum(axis=1)
-    if not np.allclose(sums, 1, atol=1e-5):
+    if not np.allclose(sums, 1, atol=CERTAIN):
         return f"a sum of {sums[np.abs(sums - 1).argmax()]:.4g}"
     return None
 
 
 def jumps(policy: Policy, choices: int) -> bool:
     """Whether the probabilities jump where the values of the first two choices cross."""
-    near = 1e-9 * np.eye(2, choices)
+    near = CROSSING * np.eye(2, choices)
     first, second = np.asarray(policy(jnp.asarray(near)), float)
-    return bool(np.abs(first - second).max() > 1e-3)
+    return bool(np.abs(first - second).max() > JUMP)

@@ -1,6 +1,5 @@
 """Inputs, targets and gates of samples; gate classes; pathways over a base dataset."""
 
-from neuralrace.dataset.checks import LARGEST as LARGEST
 from neuralrace.dataset.checks import AnyArray as AnyArray
 from neuralrace.dataset.checks import check_moments as check_moments
 from neuralrace.dataset.checks import checked_weight as checked_weight

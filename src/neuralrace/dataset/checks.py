@@ -15,6 +15,7 @@ from jaxtyping import Array
 from neuralrace.checks import by_name, check_known, kind_of
 from neuralrace.dataset.text import TextLabel
 from neuralrace.errors import NeuralRaceError, listed, require, spelled
+from neuralrace.tolerances import LARGEST
 from neuralrace.types import ArrayLike
 
 AnyArray = Array | np.ndarray
@@ -141,10 +142,6 @@ class Moments(Protocol):
     y: dict[str, AnyArray]
     gates: dict[str, AnyArray]
     sample_weight: AnyArray | None
-
-
-LARGEST = 1e75
-"""Up to this size of x and y, products of two second moments stay within the range of float64."""
 
 
 def check_moments(data: Moments) -> None:

@@ -8,10 +8,11 @@ from typing import final
 import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
-from neuralrace.dataset import LARGEST, Dataset
+from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
+from neuralrace.tolerances import LARGEST
 from neuralrace.types import ArrayLike, Key, WeightsLike
 
 

@@ -344,7 +344,8 @@ def test_the_wheel_has_the_files_of_the_page():
     folder = ROOT / "src/neuralrace/report/assets"
     wanted = {str(path.relative_to(ROOT)) for path in folder.iterdir()}
     assert len(wanted) == 5
-    assert {*wanted, "src/neuralrace/report/templates/page.html"} <= there
+    templates = {"report/templates/page.html", "study/templates/new.toml"}
+    assert wanted | {f"src/neuralrace/{name}" for name in templates} <= there
 
 
 # ---- curves -------------------------------------------------------------------------------------

@@ -106,7 +106,8 @@ def _invalid_key(place: Place, problems: list[dict[str, Any]]) -> StudyError:
                 wanted=_about(key) or "a value",
                 fix=f"add it{_example(key)}",
             )
-    wanted = " or ".join(dict.fromkeys(WANTED.get(each["type"], each["msg"]) for each in problems))
+    kinds = [str(WANTED.get(each["type"], each["msg"])) for each in problems]
+    wanted = " or ".join(dict.fromkeys(kinds))
     value = first["input"]
     close = ""
     if first["type"] == "literal_error":

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.checks import file_path, list_of_names, one_of, put_file
 from neuralrace.errors import NeuralRaceError
-from neuralrace.study.document import to_toml, toml_value
+from neuralrace.study.document import toml_value
 from neuralrace.study.files import read_table
 
 FEW = 8
@@ -23,18 +23,6 @@ one pathway per value."""
 
 DISTINCT = "every row has another value"
 """Why a column that names the rows is left out."""
-
-_HEAD = """# A study: a question in a file. Lines that begin with # are comments.
-#   neuralrace check FILE    says whether it can be run
-#   neuralrace run FILE      runs it and writes a report
-# docs/studies.md describes every key.
-
-title = {title}
-about = {about}
-
-# What to answer. Also: {also}.
-questions = {questions}
-"""
 
 ASKED = '["contest", "predict", "train", "discover", "certify"]'
 """The questions of a new study."""
@@ -47,72 +35,6 @@ ASKED_OF_ITEMS = '["modes", "predict", "train"]'
 
 ALSO_OF_ITEMS = '"contest", "reduce", "types", "discover", "certify", "explain"'
 """Questions that a new study of items does not ask."""
-
-_TASK = """
-# The task: a function of nr.tasks with its parameters. Or a table,
-#   file = "my.csv"          (also .npz and .nc)
-#   x = ["size", "weight"]   columns that are inputs; text becomes one column per value
-#   y = ["sweet"]            columns that are targets
-#   labels = ["kind"]        columns that say what a sample is, for the masks below
-# or a function of your own: python = "my_task:make" for `def make():` in my_task.py.
-[task]
-builtin = "extended_xor"
-parameters = { delta = 0.4 }
-"""
-
-_NETWORK = """
-# The ReLU network. `widths = [64, 64]` has two hidden layers; [network.graph] is a graph.
-[network]
-widths = {width}
-scale = 1e-3    # standard deviation of the initial weights; small is the rich regime
-"""
-
-_XOR_GATINGS = """
-# Candidate gatings: for each pathway an expression that says where it is on.
-# Names are labels, columns of the file, and nodes: x[0] is the first input. The words are
-# ==, !=, <, <=, >, >=, in, not in, and, or, not; `always` is on for every sample.
-[gatings.linear]
-masks = { positive = "y > 0", negative = "y < 0" }
-
-# One pathway for every value of a label; "sample" has one for each sample.
-[gatings.xor]
-each = "sample"
-"""
-
-_ITEMS = """
-# How many random starts say which neighbours in the order are ties.
-[modes]
-seeds = 10
-
-# One pathway that is always on: a linear network.
-[gatings.one]
-masks = { all = "always" }
-"""
-
-_REST = """
-# Any option of nr.train, and how many networks.
-[training]
-learning_rate = 0.1
-steps = {steps}
-seeds = 2
-key = 0         # all randomness comes from this number
-
-# 'First' means first to reach the criterion.
-[contest]
-{contest}
-
-# The small version, for `--quick`.
-[quick]
-training.steps = 100
-network.widths = 32
-discover.most = 3
-
-# The same questions over a grid, on several workers: `neuralrace run FILE --workers 4`.
-# [sweep]
-# seeds = 10
-# [sweep.over]
-# "network.scale" = [1e-4, 1e-3, 1e-2]
-"""
 
 
 def new_study(
@@ -164,10 +86,10 @@ def new_study(
             fix="--csv my.csv, or new_study(path, 'my.csv', items='object')",
         )
     if csv is None:
-        return put_file(path, _of_xor().encode())
+        return put_file(path, _written(**XOR).encode())
     csv = file_path(csv, "my.csv")
     columns = _columns(csv.name, read_table(csv), items, *given)
-    return put_file(path, _of_csv(csv, path.parent, columns).encode())
+    return put_file(path, _written(**_of_csv(csv, path.parent, columns)).encode())
 
 
 def draft(csv: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, str]]:
@@ -189,26 +111,33 @@ def draft(csv: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, str
     """
     csv = file_path(csv, "my.csv")
     columns = _columns(csv.name, read_table(csv), None, [], [])
-    return tomllib.loads(_of_csv(csv, csv.parent, columns)), columns.left_out
+    return tomllib.loads(_written(**_of_csv(csv, csv.parent, columns))), columns.left_out
 
 
-def _of_xor() -> str:
-    head = _head(
-        "Extended XoR",
-        "Which gating does a ReLU network take up: one per class, or one per sample?",
-        ASKED,
-        f'{ALSO}, "phase_diagram"',
+XOR: Mapping[str, Any] = {
+    "csv": None,
+    "items": None,
+    "title": "Extended XoR",
+    "about": "Which gating does a ReLU network take up: one per class, or one per sample?",
+    "asked": ASKED,
+    "also": f'{ALSO}, "phase_diagram"',
+    "steps": 600,
+}
+"""What a study says that is not for a table."""
+
+
+def _written(**values: Any) -> str:
+    """The template with these values."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("neuralrace.study"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
-    rest = _REST.replace("{steps}", "600").replace("{contest}", "criterion = 0.2")
-    return head + _TASK + _NETWORK.replace("{width}", "128") + _XOR_GATINGS + rest
-
-
-def _head(title: str, about: str, asked: str, also: str) -> str:
-    parts = {"also": also, "title": toml_value(title), "about": toml_value(about)}
-    text = _HEAD.replace("{questions}", asked)
-    for name, value in parts.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
+    environment.filters |= {"repr": repr, "toml": toml_value}
+    return environment.get_template("new.toml").render(values)
 
 
 # ---- the columns of a table ---------------------------------------------------------------------
@@ -280,60 +209,38 @@ def _columns(
     return _Columns(table, inputs, targets, left_out)
 
 
-def _of_csv(csv: Path, folder: Path, columns: _Columns) -> str:
+def _of_csv(csv: Path, folder: Path, columns: _Columns) -> dict[str, Any]:
+    """The values of the template for a table."""
     table, items = columns.table, columns.items
     labels = [name for name in columns.x if name == items or _is_label(table[name])]
     labels += [n for n in columns.y if table[n].dtype.kind in "US" and items is None]
-    lines: dict[str, Any] = {
+    task = {
         "file": os.path.relpath(csv, folder or Path()),
         "x": columns.x,
         "y": columns.y,
         "labels": labels,
         "standardise": items is None,
     }
-    task = f"\n{_said(csv, columns)}{to_toml({'task': lines})}"
-    network = _NETWORK.replace("{width}", "64")
-    contest = "criterion = 0.5\nrelative = true    # half of the loss of answering zero"
-    rest = _REST.replace("{contest}", contest)
+    shared = {"csv": csv.name, "items": items, "task": task}
     if items is not None:
-        title = f"Which distinctions of {csv.name} are learned first?"
-        about = "In which order are the items told apart, when, and how sure is that?"
-        head = _head(title, about, ASKED_OF_ITEMS, ALSO_OF_ITEMS)
-        return head + task + network + _ITEMS + rest.replace("{steps}", "3000")
-    title = f"What is learned of {csv.name}?"
-    about = "Which pathways learn this task first, and what do ReLU networks do?"
-    gatings = _csv_gatings(table, labels, columns.x)
-    return (
-        _head(title, about, ASKED, ALSO)
-        + task
-        + network
-        + gatings
-        + rest.replace("{steps}", "1000")
-    )
-
-
-def _said(csv: Path, columns: _Columns) -> str:
-    """What the columns were taken for, as comments."""
-    if columns.items is not None:
-        return (
-            "# The task: a table of items and their properties. Every row is an item, named by\n"
-            f"# {columns.items!r}: the input is 1 for its name and 0 for all others. All other\n"
-            "# columns are targets, as they are. If a column is to be predicted from the others,\n"
-            f"#   neuralrace new FILE --csv {csv.name} --y COLUMN\n"
-        )
-    last = columns.y == list(columns.table)[-1:]
-    taken = "The last column was taken as the target;" if last else "Inputs are x, targets y;"
-    named = [n for n, why in columns.left_out.items() if why == DISTINCT]
-    return (
-        f"# The task: a table with one row per sample. {taken}\n"
-        "# text is one column of 0 and 1 per value. Inputs are shifted and scaled.\n"
-        + "".join(f"# Left out: {name!r}, {why}.\n" for name, why in columns.left_out.items())
-        + "".join(
-            f"# If {name!r} names items whose properties are to be learned,\n"
-            f"#   neuralrace new FILE --csv {csv.name} --items {name}\n"
-            for name in named[:1]
-        )
-    )
+        return shared | {
+            "title": f"Which distinctions of {csv.name} are learned first?",
+            "about": "In which order are the items told apart, when, and how sure is that?",
+            "asked": ASKED_OF_ITEMS,
+            "also": ALSO_OF_ITEMS,
+            "steps": 3000,
+        }
+    return shared | {
+        "title": f"What is learned of {csv.name}?",
+        "about": "Which pathways learn this task first, and what do ReLU networks do?",
+        "asked": ASKED,
+        "also": ALSO,
+        "steps": 1000,
+        "last": columns.y == [*table][-1:],
+        "left_out": columns.left_out,
+        "named": [n for n, why in columns.left_out.items() if why == DISTINCT][:1],
+        "gating": _csv_gating(table, labels, columns.x),
+    }
 
 
 def _useless(column: np.ndarray) -> str:
@@ -356,22 +263,17 @@ def _is_label(column: np.ndarray) -> bool:
     return column.dtype.kind in "iu" and values <= min(FEW, max(2, len(column) // 3))
 
 
-def _csv_gatings(table: Mapping[str, np.ndarray], labels: list[str], inputs: list[str]) -> str:
-    """One pathway that is always on, against one per value of a label, or two halves.
+def _csv_gating(
+    table: Mapping[str, np.ndarray], labels: list[str], inputs: list[str]
+) -> dict[str, str]:
+    """One pathway per value of a label, or two halves, beside one that is always on.
 
     The label is the first text, else the first of whole numbers; the target comes last.
     """
-    text = (
-        "\n# Candidate gatings: for each pathway an expression that says where it is on.\n"
-        "# Names are the columns of the file. The words are\n"
-        "# ==, !=, <, <=, >, >=, in, not in, and, or, not; `always` is on for every sample.\n"
-        '[gatings.one]\nmasks = { all = "always" }\n'
-    )
     shown = [n for n in labels if n.isidentifier() and 1 < len(np.unique(table[n])) <= FEW]
     shown.sort(key=lambda n: (n not in inputs, table[n].dtype.kind not in "US"))
     if shown:
-        name = f"by_{shown[0]}" if shown[0].isascii() else "by_label"
-        return text + f"\n[gatings.{name}]\neach = {toml_value(shown[0])}\n"
+        return {"name": f"by_{shown[0]}" if shown[0].isascii() else "by_label", "each": shown[0]}
     for name in inputs:
         column = table[name]
         if not name.isidentifier() or iskeyword(name) or column.dtype.kind not in "fiu":
@@ -379,5 +281,5 @@ def _csv_gatings(table: Mapping[str, np.ndarray], labels: list[str], inputs: lis
         middle = f"{float(column.mean()):.6g}"
         if (column <= float(middle)).any() and (column > float(middle)).any():
             masks = f'{{ low = "{name} <= {middle}", high = "{name} > {middle}" }}'
-            return text + f"\n[gatings.halves]\nmasks = {masks}\n"
-    return text + '\n[gatings.by_sample]\neach = "sample"\n'
+            return {"name": "halves", "each": "", "masks": masks}
+    return {"name": "by_sample", "each": "sample"}

@@ -36,6 +36,7 @@ DATA = [
     "report/assets/uPlot.iife.min.js",
     "report/assets/uPlot.min.css",
     "report/templates/page.html",
+    "study/templates/new.toml",
 ]
 """Files that the package reads and that are no Python."""
 

@@ -400,7 +400,7 @@ def test_types_that_never_turn_on_are_left_out(xor):
         types=16, neurons=300,
     )  # fmt: skip
     assert many.gates.any(axis=(0, 2)).all()
-    assert str(many).startswith(f"{len(many)} types of neurons")
+    assert f"{len(many)} types of neurons" in many.sentences()[0].text
 
 
 def test_the_number_of_types_is_chosen_where_none_is_given(xor):

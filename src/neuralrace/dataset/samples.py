@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from neuralrace.checks import check_known, plain_array
 from neuralrace.dataset.checks import (
     AnyArray,
+    GateClasses,
     Table,
     arrays_by_name,
     check_moments,
@@ -20,8 +21,8 @@ from neuralrace.dataset.checks import (
     label,
     numbers,
     pieces,
+    sorted_by_gates,
 )
-from neuralrace.dataset.classes import GateClasses, sorted_by_gates
 from neuralrace.dataset.text import TextLabel, described
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, spelled

@@ -253,10 +253,15 @@ class ModeTable(Result):
             wanted="at least one mode",
             fix="print(race) says why nothing is learned",
         )
-        loading = np.nan_to_num(self.item_loading)
-        return draw_matrix(
-            loading, rows=self.names, columns=self.items, scale="loading of the item", ax=ax
+        ax = draw_matrix(
+            np.nan_to_num(self.item_loading),
+            rows=self.names,
+            columns=self.items,
+            scale="loading of the item",
+            ax=ax,
         )
+        ax.set_ylabel("mode")
+        return ax
 
     def _printed(self) -> pandas.DataFrame | None:
         frame = self.frame()

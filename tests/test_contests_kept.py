@@ -214,7 +214,9 @@ def test_a_study_and_the_explorer_pass_the_leak_on(tmp_path):
     study = nr.Study.of(questions=["contest"], **STATE)
     answer = study.run()["contest"]
     assert answer.numbers["kept_xor"] == pytest.approx(share, abs=0.01)
-    assert "would not keep the gates of xor" in " ".join(texts(answer.sentences()))
+    assert "would not keep the gates of xor" in " ".join(
+        sentence.text for sentence in answer.sentences()
+    )
     assert "leak=0.9" in study.script()
     found = racing.kept({"state": STATE}, Trust(tmp_path), lambda *_: None)["gatings"]["xor"]
     assert found["share"] == pytest.approx(share, abs=0.01)

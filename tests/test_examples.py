@@ -15,11 +15,11 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SAYS = {
     "own_task": "4 independent blocks, all of them scalar modes; exact",
     "own_graph": r"B_{1} &= \left(- D B_{1}^{3} + S\right) B_{1}^{2}",
-    "own_gating": "a pathway per rule is first.",
+    "own_gating": "a pathway per rule is predicted to learn first",
     "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",
     "explain_my_relu_network": "4 pathways in h",
     "every_verb": "gates found",
-    "explain_my_torch_network": "No gated network was trained to follow",
+    "explain_my_torch_network": "no gated network was trained to follow",
 }
 
 

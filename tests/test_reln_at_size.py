@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reln.observed import bits as packing
+from neuralrace.reln.observed import packed_patterns as packing
 
 CLUSTERS = inspect.getmodule(nr.reln.Clusters)
 KINDS, SIZE, SAMPLES, MOMENTS = 4, 40, 300, 3

@@ -465,7 +465,7 @@ def test_a_curve_without_an_elbow_is_said_to_have_none():
 def test_patterns_that_are_seen_in_parts_give_the_same_pathways(monkeypatch):
     """With weights on samples too, some of them zero."""
     from neuralrace.reln.explained import clusters
-    from neuralrace.reln.observed import bits
+    from neuralrace.reln.observed import packed_patterns
 
     x = np.random.default_rng(0).normal(size=(20, 3))
     y = np.maximum(x @ np.random.default_rng(1).normal(size=(3, 3)), 0)
@@ -477,7 +477,7 @@ def test_patterns_that_are_seen_in_parts_give_the_same_pathways(monkeypatch):
     monkeypatch.setattr(clusters, "WHOLE", 20 * 100)
     monkeypatch.setattr(clusters, "FIRST", 20 * 100)
     monkeypatch.setattr(clusters, "ROUNDS", 50)
-    monkeypatch.setattr(bits, "BLOCK", 20 * 7)
+    monkeypatch.setattr(packed_patterns, "BLOCK", 20 * 7)
     layer = clusters.activity_of([run], data, 0.0)["h"]
     assert len(clusters.ActivitySamples.of(layer, data, True).first) > 100
     parts = nr.reln.discover(run, data, pathways=3)

@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.checks import generator
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.types import elsewhere
+from neuralrace.reln.explained.types import evaluation
 from neuralrace.reln.explained.types.grouping import drawn
 from tests.test_errors import refuses, says
 
@@ -162,6 +162,6 @@ def test_wrong_evaluations(evaluate, told, got):
 
 
 def test_too_many_images_are_refused(monkeypatch):
-    monkeypatch.setattr(elsewhere, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(evaluation, "MOST_NUMBERS", 1000)
     with refuses("evaluate"):
         nr.reln.types(XOR, **OPTIONS, evaluate={"off": OFF})

@@ -19,12 +19,11 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-import jax
 import numpy as np
 
 from neuralrace.checks import is_integer, is_number, is_traced, shown
 from neuralrace.errors import NeuralRaceError, spelled
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, JaxArray
 
 __all__ = ["door"]
 
@@ -255,7 +254,7 @@ WORDS = {
     str: "text",
     type(None): "None",
     ArrayLike: "an array of numbers",
-    jax.Array: "a key of jax.random",
+    JaxArray: "a key of jax.random",
     os.PathLike: "a path of a file",
 }
 """Kinds as errors name them."""

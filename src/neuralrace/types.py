@@ -7,17 +7,26 @@ are NumPy or JAX arrays.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 if TYPE_CHECKING:
+    from jax import Array as JaxArray
     from numpy.typing import ArrayLike as ArrayLike
 else:
+
+    class _OfJax(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            jax = sys.modules.get("jax")
+            return jax is not None and isinstance(value, jax.Array)
+
+    class JaxArray(metaclass=_OfJax):
+        """An array of JAX, which need not have been imported."""
 
     class _Readable(type):
         def __instancecheck__(cls, value: object) -> bool:
@@ -36,6 +45,7 @@ __all__ = [
     "Count",
     "Finite",
     "Inside",
+    "JaxArray",
     "Key",
     "NotNegative",
     "Positive",
@@ -47,7 +57,7 @@ __all__ = [
     "Whole",
 ]
 
-Array: TypeAlias = np.ndarray | jax.Array
+Array: TypeAlias = np.ndarray | JaxArray
 """An array as the package returns it."""
 
 
@@ -98,10 +108,10 @@ PositiveShare: TypeAlias = Annotated[float, Within(above=0, most=1)]
 Inside: TypeAlias = Annotated[float, Within(above=0, below=1)]
 """A part of a whole that is neither nothing nor everything."""
 
-Key: TypeAlias = int | jax.Array
+Key: TypeAlias = int | JaxArray
 """What every function that draws takes as `key`: a key of `jax.random`, or an integer for one."""
 
-Weights: TypeAlias = dict[str, jax.Array]
+Weights: TypeAlias = dict[str, JaxArray]
 """The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
 
 WeightsLike: TypeAlias = Mapping[str, ArrayLike]

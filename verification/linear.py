@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
+import papers
 from neuralrace import linear, tasks
 from verification.claim import Measurement, at_most, claim
 

@@ -66,7 +66,7 @@ def compared():
 def test_the_fastest_dominates_if_it_is_kept(compared):
     figure, claim = papers.find("talk/gating_structures"), of("talk/fastest-dominates")
     assert all(row.holds is not False for row in figure.agreement(compared))
-    assert held(figure, compared, "gatings of separate pathways")
+    assert held(figure, compared, "order")
     entry = claim.measure(Tables(_kept={("talk/gating_structures", ()): compared}))
     assert entry.verdict is Verdict.QUALIFIED and "not enough" in entry.qualifications[0]
     assert gating_structures.fastest(compared, 0, np.ones(4, bool)) == "side"

@@ -711,7 +711,7 @@ def test_a_study_of_the_examples_runs(path, tmp_path, monkeypatch, capsys):
 SAYS = {
     "demo": "all_but_one is predicted to learn first",
     "xor_transition": "from xor to linear at Δ = 0.8165",
-    "context_decision": "A ReLU network would not keep the gates of answer.",
+    "context_decision": "a ReLU network would not keep the gates of answer",
     "routing": "reduces to 4 independent scalar modes, exactly",
     "my_csv": "ReLU networks",
 }

@@ -108,7 +108,8 @@ def examples(full: bool) -> Measurement:
         module = import_module(f"neuralrace.{room}")
         for name in api.public(room):
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            ours = getattr(value, "__module__", "").startswith("neuralrace")
+            if ours and (inspect.isclass(value) or inspect.isfunction(value)):
                 count += 1
                 bare += [f"{room}.{name}"] * (">>>" not in (inspect.getdoc(value) or ""))
     return Measurement(f"{len(bare)} of {count}", not bare, ", ".join(bare[:5]))

@@ -236,7 +236,7 @@ def _advanced(
         batch = None
         if batches is not None:
             fresh = at % batches.per_epoch == 0
-            order = jax.lax.cond(fresh, batches.order, lambda _: order, at)
+            order = jax.lax.cond(fresh, lambda at, b=batches: b.order(at), lambda _: order, at)
             batch = batches.batch(order, at, state["time"].dtype)
         return *step_all(system, state, memory, batch), order
 

@@ -36,7 +36,15 @@ else:
             )
 
     class ArrayLike(metaclass=_Readable):
-        """What reads as an array: arrays, numbers, and lists of them."""
+        """What reads as an array: arrays, numbers, and lists of them.
+
+        ```python
+        >>> from neuralrace.types import ArrayLike
+        >>> isinstance([[1, 2], [3, 4]], ArrayLike), isinstance("text", ArrayLike)
+        (True, False)
+
+        ```
+        """
 
 
 __all__ = [
@@ -45,7 +53,6 @@ __all__ = [
     "Count",
     "Finite",
     "Inside",
-    "JaxArray",
     "Key",
     "NotNegative",
     "Positive",

@@ -106,6 +106,15 @@ class Check:
 
     Aligned gates and s* are known for one hidden layer. If any candidate is deeper, there is no
     reference, and each of its layers is checked while the other layers follow their given gates.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.4)
+    >>> check = nr.contest({"xor": nr.tasks.xor_pathways(data)}, scale=1e-3).check()
+    >>> check.verdict("xor").name, bool(check.kept["xor"] > 0.9)
+    ('KEPT', True)
+
+    ```
     """
 
     entrants: Mapping[str, Entrant]

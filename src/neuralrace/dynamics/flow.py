@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import equinox as eqx
 import jax
@@ -57,8 +57,8 @@ def flow(
     until: UntilLike | None = None,
     max_steps: int = 100_000,
     compress: bool | None = None,
-    solver: AbstractSolver | None = None,
-    stepsize_controller: AbstractStepSizeController | None = None,
+    solver: AbstractSolver[Any] | None = None,
+    stepsize_controller: AbstractStepSizeController[Any, Any] | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -204,6 +204,19 @@ class FlowResult:
 
     `why` is "end", "loss", "stationary", "function" or "failed"; `steps` counts those of
     the solver.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Flow, System, Until, solve_flow
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> flow, times = Flow(1e-8, 1e-10), np.array([0.0, 100.0])
+    >>> done = solve_flow(Line(), jnp.array([1.0]), flow, times, until=Until(loss=1e-3))
+    >>> done.why, bool(done.times[-1] < 100)
+    ('loss', True)
+
+    ```
     """
 
     times: np.ndarray

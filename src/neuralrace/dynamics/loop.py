@@ -60,6 +60,19 @@ class Members:
     """How the runs of an ensemble share a program.
 
     `system` and `method` say what is batched, as in `jax.vmap`: 0, None, or a tree of these.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Descent, Members, System, take_steps
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> starts = jnp.array([[1.0], [2.0]])
+    >>> take_steps(Line(), starts, Descent(0.5), np.array([0, 1]), members=Members(2)).loss
+    array([[0.5  , 0.125],
+           [2.   , 0.5  ]])
+
+    ```
     """
 
     count: int
@@ -85,6 +98,18 @@ class StepResult:
 
     `stops` are the recorded steps that were reached; `why` is "end", "until" or "diverged";
     `stopped` the step at which the loss of a single run stopped being finite.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Descent, System, take_steps
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> done = take_steps(Line(), jnp.array([1.0]), Descent(0.5), np.array([0, 2]))
+    >>> done.stops, done.final, done.why, done.stopped
+    (array([0, 2]), array([0.25]), 'end', None)
+
+    ```
     """
 
     stops: Int[np.ndarray, " T"]

@@ -69,7 +69,19 @@ class Stepper(eqx.Module):
 
 @final
 class Descent(Stepper):
-    """Gradient descent: `state ← state − rate · ∂L/∂state`."""
+    """Gradient descent: `state ← state − rate · ∂L/∂state`.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Descent, System, take_steps
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> take_steps(Line(), jnp.array([1.0]), Descent(0.5), np.arange(3)).loss
+    array([0.5    , 0.125  , 0.03125])
+
+    ```
+    """
 
     rate: float | Array
 
@@ -91,6 +103,19 @@ class Optimized(Stepper):
     """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules.
 
     Transformations with the same content count as one, so that a second run compiles nothing.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Optimized, System, take_steps
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> import optax
+    >>> momentum = Optimized(optax.sgd(0.5, momentum=0.5))
+    >>> take_steps(Line(), jnp.array([1.0]), momentum, np.arange(3)).loss
+    array([0.5  , 0.125, 0.   ])
+
+    ```
     """
 
     transformation: ByCode[GradientTransformation] = eqx.field(static=True, converter=_by_code)
@@ -116,6 +141,18 @@ class Flow(eqx.Module):
     A step is accepted where the norm (`System.norm`) of its errors, each divided by
     `atol + rtol · |state|`, is at most 1. `solver` and `controller` put other objects of diffrax in
     place of these; a controller has tolerances of its own.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Flow, System, solve_flow
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> done = solve_flow(Line(), jnp.array([1.0]), Flow(1e-8, 1e-10), np.array([0.0, 1.0]))
+    >>> done.loss.round(6)  # e^{−2t} / 2
+    array([0.5     , 0.067668])
+
+    ```
     """
 
     rtol: float | Array

@@ -104,7 +104,19 @@ class System(eqx.Module):
 
 @final
 class Batch(eqx.Module):
-    """Samples for one step: which, and 1 for each (0 where a last batch is filled up)."""
+    """Samples for one step: which, and 1 for each (0 where a last batch is filled up).
+
+    ```python
+    >>> import jax.numpy as jnp, neuralrace as nr
+    >>> from neuralrace.dynamics import Batch, NetworkSystem
+    >>> net, data = nr.ReLUNetwork((2, 4, 1)), nr.tasks.xor()
+    >>> first_two = Batch(jnp.array([0, 1, 0]), jnp.array([1.0, 1.0, 0.0]))
+    >>> loss, change = NetworkSystem(net, data).loss_and_step(net.init(0, 0.1), 0.1, first_two)
+    >>> sorted(change)
+    ['W1', 'W2']
+
+    ```
+    """
 
     index: Int[Array, " B"]
     present: Float[Array, " B"]
@@ -125,6 +137,16 @@ class NetworkSystem(System):
     `data` is what it is trained on, compressed or not; `measure` the loss per sample; `recorder`
     what is recorded, and `view` how it sees the run; `evaluations` further datasets to record the
     loss on. Without a recorder nothing is recorded.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> from neuralrace.dynamics import NetworkSystem
+    >>> net, data = nr.ReLUNetwork((2, 4, 1)), nr.tasks.xor()
+    >>> weights = net.init(0, scale=0.1)
+    >>> bool(NetworkSystem(net, data).loss(weights) == net.loss(weights, data))
+    True
+
+    ```
     """
 
     net: Network = eqx.field(static=True)
@@ -158,7 +180,8 @@ class NetworkSystem(System):
 def chosen(data: Dataset, batch: Batch) -> Dataset:
     """The samples of a batch; their weights are made to sum to one (where all are zero, zero)."""
     rows = jax.tree.map(lambda leaf: leaf[batch.index], data)
-    weight = rows.sample_weight * batch.present
+    given = rows.sample_weight
+    weight = batch.present if given is None else given * batch.present
     total = jnp.sum(weight)
     weight = weight / jnp.where(total > 0, total, 1.0)
     return eqx.tree_at(lambda d: d.sample_weight, rows, weight, is_leaf=lambda v: v is None)

@@ -8,7 +8,9 @@ Files run in three classes, instant, short and long; with several processes, `--
 --no-loadscope-reorder` keeps the order, and what a file has compiled in one process.
 """
 
+import gc
 import os
+from pathlib import Path
 
 import jax
 import matplotlib
@@ -57,6 +59,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: i - len(INSTANT) for i, name in enumerate(INSTANT)}
     place |= {name: i for i, name in enumerate(LONG, start=1)}
     items.sort(key=lambda item: place.get(item.path.name, 0))
+
+
+MAPS, MOST_MAPS = Path("/proc/self/maps"), 25_000
+"""Linux lets a process map 65 530 pieces of memory. Compiled programs take some each and stay, and
+the compiler crashes at the limit, so that they are dropped between files once there are so many."""
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path == item.path or not MAPS.exists():
+        return
+    if MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

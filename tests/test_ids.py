@@ -43,9 +43,18 @@ def test_other_ids_are_told(ids):
     assert not in_order(ids)
 
 
-def test_every_stored_measurement_is_that_of_a_row():
-    """A row can wait to be measured; no number is kept for a row that is not there."""
-    assert set(VERIFIED) <= set(ROWS)
+WAITING = {
+    "dynamics/ensemble-overhead",
+    "explorer/equal",
+    "explorer/nearly-valid",
+    "explorer/new-shape",
+    "talk/convolutions",
+}
+"""Rows that have not been measured at full size yet."""
+
+
+def test_every_row_has_its_stored_measurement_and_no_other_is_kept():
+    assert set(VERIFIED) == set(ROWS) - WAITING
     for id, entry in VERIFIED.items():
         assert set(entry) == {"text", "met", "note", "commit"}, id
 

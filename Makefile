@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint check-js format docs docs-check verify bench figures claims clean
+.PHONY: demo test test-slow lint check-js format docs docs-check evidence bench figures claims clean
 
 demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
@@ -50,8 +50,8 @@ docs-check: docs
 	touch .venv/.docs
 
 # Every claim at full size; writes docs/verified.md.
-verify: $(READY)
-	$(BIN)/python -m verification
+evidence: $(READY)
+	$(BIN)/python -m evidence
 
 # Ratios measured side by side in one run; writes benchmarks/results.json.
 bench: $(READY)

@@ -2,7 +2,7 @@
 
 Most of the tests' time is the compilation of small programs that run once. Without LLVM's
 optimisations and with the older emitters of fused loops it takes a third of the time. What is
-computed is the same up to rounding; `make verify` and `make bench` compile as usual.
+computed is the same up to rounding; `make evidence` and `make bench` compile as usual.
 
 Files run in three classes, instant, short and long; with several processes, `--dist loadfile
 --no-loadscope-reorder` keeps the order, and what a file has compiled in one process.

@@ -15,7 +15,7 @@ from benchmarks.timing import medians
 
 def ladder_ratio(repeats: int = 200, size: int = 64, samples: int = 256) -> float:
     """The time of one gradient of a ladder with two parallel edges per layer: 40 layers over 20."""
-    from verification.foundation import ladder
+    from evidence.own.foundation import ladder
 
     rng = np.random.default_rng(0)
     data = nr.Dataset(

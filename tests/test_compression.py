@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from evidence.own.cases import Case, brute_force_outputs, random_case, wide_case
 from neuralrace.dynamics import setup
 from tests.test_errors import refuses
-from verification.cases import Case, brute_force_outputs, random_case, wide_case
 
 KEY = jax.random.key(0)
 

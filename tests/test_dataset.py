@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from evidence.own.cases import random_case
 from neuralrace.dataset import matched
 from tests.test_errors import refuses, says
-from verification.cases import random_case
 
 seeds = st.integers(0, 2**32 - 1)
 CHAIN = nr.Architecture.chain(2, 3, 1)

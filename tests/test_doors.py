@@ -38,7 +38,7 @@ def outside() -> Iterator[tuple[str, str]]:
         "docs",
         "tools",
     ]
-    for folder in [*folders, "verification", "benchmarks"]:
+    for folder in [*folders, "evidence", "benchmarks"]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -124,7 +124,7 @@ def test_public_names_and_own_modules_are_allowed():
     assert private_names(own) == ["neuralrace.study.build.names_of"]
 
 
-BESIDE = ("papers", "verification", "benchmarks", "docs", "tools", "tests", "examples")
+BESIDE = ("papers", "evidence", "benchmarks", "docs", "tools", "tests", "examples")
 """Folders of a checkout that the package and its examples do not need."""
 
 

@@ -7,11 +7,11 @@ import optax
 import pytest
 
 import neuralrace as nr
+from evidence.own import learning
 from neuralrace.dynamics import setup
 from neuralrace.dynamics.methods import clock_of
 from tests.test_dynamics_train import compilations
 from tests.test_errors import refuses, says
-from verification import learning
 
 NET = nr.ReLUNetwork((2, 6, 2), leak=0.1)
 RNG = np.random.default_rng(0)

@@ -4,9 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from neuralrace.explorer import ask
-from neuralrace.results import Sentence
-from verification.explore_states import (
+from evidence.own.explore_states import (
     ACCURATE,
     KINDS,
     apart,
@@ -14,6 +12,8 @@ from verification.explore_states import (
     nearly,
     random_state,
 )
+from neuralrace.explorer import ask
+from neuralrace.results import Sentence
 
 
 @pytest.fixture(autouse=True)

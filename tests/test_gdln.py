@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from evidence.own.cases import Case, brute_force_outputs, random_case
 from neuralrace import gdln
 from neuralrace import weights as weights_room
 from tests.test_errors import refuses, says
-from verification.cases import Case, brute_force_outputs, random_case
 
 seeds = st.integers(0, 2**32 - 1)
 CHAIN = nr.GDLN(nr.Architecture.chain(2, 3, 1))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from docs import store
+from evidence.promise import all_claims
 from papers import Agreement
 from papers.claims import ledger
 from papers.record import stored
-from verification.claim import all_claims
 
 DOCS = Path(__file__).parents[1] / "docs"
 VERIFIED = json.loads((DOCS / "verified.json").read_text())

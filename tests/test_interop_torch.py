@@ -48,7 +48,7 @@ def by_edge(net, state):
 @pytest.mark.parametrize("kind", EXACT)
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_outputs_losses_and_gradients_are_those_of_torch(networks, kind, depth):
-    """One network of each depth; `verification/interop.py` has all twenty and both losses."""
+    """One network of each depth; `evidence/own/interop.py` has all twenty and both losses."""
     tolerance, case = EXACT[kind], networks[kind, 4 + depth - 1]
     loss = ("squared", "cross_entropy")[depth % 2]
     data = nr.Dataset({"x": case["x"]}, {"y": case["y"]})

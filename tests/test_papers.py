@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import xarray
 
+import evidence.own.papers
 import papers
-import verification.papers
 from neuralrace.plot import style
 from neuralrace.trajectory import save_table
 from papers import Agreement, Figure, Setting, gallery, settings_of
@@ -18,7 +18,7 @@ from tests.test_errors import says
 
 SMALL = {
     "nrr/fig3": {"hidden": 32, "seeds": 2},
-    "nrr/fig4": verification.papers.SMALL,
+    "nrr/fig4": evidence.own.papers.SMALL,
     "nrr/appendix_a2": {"hidden": 20, "seeds": 2},
 }
 
@@ -26,7 +26,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def tables():
     """Small versions of the figures, each computed when it is first asked for."""
-    made = {"nrr/fig4": verification.papers.routing(False)}
+    made = {"nrr/fig4": evidence.own.papers.routing(False)}
 
     def table(name):
         if name not in made:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.cases import random_case
+from evidence.own.reduction import found_sizes, planted
 from neuralrace.reduction import basis
 from tests.test_errors import refuses, says
-from verification.cases import random_case
-from verification.reduction import found_sizes, planted
 
 TASKS = {
     "hierarchy": lambda: (

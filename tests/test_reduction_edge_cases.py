@@ -86,8 +86,8 @@ def test_a_descent_that_diverges_before_the_first_time_says_when():
 
 def test_polynomials_of_too_many_terms_are_not_fitted(monkeypatch):
     """A matrix block of four variables is written out, unless it may have too many terms."""
+    from evidence.own.cases import random_case
     from neuralrace.reduction import merging as system
-    from verification.cases import random_case
 
     case = random_case(np.random.default_rng(138), samples=9)
     race = nr.reduce(case.arch, case.data)
@@ -338,7 +338,7 @@ def test_paths_with_conflicting_signs_are_no_failure_of_the_assumption():
 @pytest.mark.parametrize(("case", "place"), [(44, 0), (79, 0), (319, 3)])
 def test_blocks_whose_nodes_differ_in_size_by_many_orders(case, place):
     """Edges of one race that differ by 1e10, and inputs of one block that differ by 1e9."""
-    from verification.scales import block_error, problem
+    from evidence.own.scales import block_error, problem
 
     rng = np.random.default_rng([8, case])
     race = nr.reduce(*problem(rng))

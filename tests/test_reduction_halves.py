@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from evidence.own.learning_times import random_task
 from neuralrace.reduction.start import later
-from verification.learning_times import random_task
 
 
 @pytest.fixture

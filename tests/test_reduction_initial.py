@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.cases import random_case
+from evidence.own.reduction import planted
 from neuralrace.reduction.block import groups_of_copies
 from tests.systems.rows import System
 from tests.test_errors import refuses, says
-from verification.cases import random_case
-from verification.reduction import planted
 
 KEY = jax.random.key(0)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.cases import random_architecture, random_gate
 from neuralrace.reduction.merging import merged
 from neuralrace.reduction.polynomial import (
     PolynomialSystem,
@@ -15,7 +16,6 @@ from neuralrace.reduction.polynomial import (
     merged_system,
     scalar_race,
 )
-from verification.cases import random_architecture, random_gate
 
 
 def random_blocks(seed: int) -> tuple[nr.reduction.Block, ...]:

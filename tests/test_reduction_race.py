@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.cases import random_case
+from evidence.own.reduction import planted
 from tests.systems.rows import System
 from tests.test_errors import refuses
-from verification.cases import random_case
-from verification.reduction import planted
 
 KEY = jax.random.key(0)
 TIMES = np.linspace(0, 6, 13)

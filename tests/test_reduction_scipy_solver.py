@@ -8,13 +8,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from evidence.own.cases import random_case
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction import solve as solution
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.solve import solve_blocks
 from tests.test_errors import says
-from verification.cases import random_case
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(

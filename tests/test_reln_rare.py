@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binomtest
 
 import neuralrace as nr
+from evidence.own.rare_neurons import BENT
 from neuralrace.reln import Rest
-from verification.rare_neurons import BENT
 
 
 def predicted(data, scale, *, steps, rate=0.1, width=100, neurons=2000, key=0):

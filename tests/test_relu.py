@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from evidence.own.cases import random_architecture
 from tests.test_errors import refuses, says
-from verification.cases import random_architecture
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evidence.own.documentation import WORDS
 from tools import links, notebooks
-from verification.documentation import WORDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from evidence.own.cases import Case, brute_force_outputs, random_case
 from neuralrace.statistics import class_factor, join_nodes, split_neurons
 from tests.systems.rows import System
 from tests.test_errors import refuses
-from verification.cases import Case, brute_force_outputs, random_case
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -1,14 +1,14 @@
-"""A small seeded sample of every claim of `make verify`."""
+"""A small seeded sample of every claim of `make evidence`."""
 
 import json
 
 import pytest
 
+from evidence import __main__ as verify
+from evidence.__main__ import table
+from evidence.own import documentation, kept
+from evidence.promise import Check, Measurement, all_claims
 from tests.test_errors import says
-from verification import __main__ as verify
-from verification import documentation, kept
-from verification.__main__ import table
-from verification.claim import Check, Measurement, all_claims
 
 SMALL = [pytest.param(c, id=c.id) for c in all_claims() if not c.slow]
 

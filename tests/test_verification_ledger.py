@@ -1,4 +1,4 @@
-"""The rows of verification on the ledger's page: each is missed where the page is wrong."""
+"""The rows of the evidence on the ledger's page: each is missed where the page is wrong."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evidence.own import ledger as rows
 from papers.claims import Basis, Found, Measure, Outcome, Tables
 from papers.record import load_figure
-from verification import ledger as rows
 
 ROWS = (
     *(rows.places, rows.seeds, rows.verdicts, rows.from_numbers),

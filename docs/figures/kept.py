@@ -14,10 +14,10 @@ from docs.figures import FOLDER, write
 from neuralrace.plot import COLOURS, mark_line
 
 NUMBERS = Path(__file__).with_name("kept.json")
-"""The rows that `verification/kept.py` measures at full size."""
+"""The rows that `evidence/own/kept.py` measures at full size."""
 
 CUES = Path(__file__).with_name("kept_cues.json")
-"""Half-times of five ReLU networks at some cues, by `relu_networks` of `verification/kept.py`."""
+"""Half-times of five ReLU networks at some cues, by `relu_networks` of `evidence/own/kept.py`."""
 
 
 def cue() -> Figure:

@@ -1,0 +1,1 @@
+"""The one ledger: what papers claim and what this project promises, measured."""

@@ -1,0 +1,1 @@
+"""What this project promises: measurements by topic, found by name."""

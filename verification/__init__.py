@@ -1,1 +1,0 @@
-"""Every claim the project makes, measured: `python -m verification` writes docs/verified.md."""

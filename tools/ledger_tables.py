@@ -72,8 +72,8 @@ def compute(name: str, folder: Path) -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from papers.claims import Tables, ledger
-    from papers.claims.mhs import closed, contextual, measurements, networks, reads
+    from evidence import Tables, ledger
+    from papers.mhs.claims import closed, contextual, measurements, networks, reads
 
     folder.mkdir(parents=True, exist_ok=True)
     tables = Tables(folder=folder, tell=say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -38,13 +39,14 @@ CELLS = "cells.jsonl"
 def made() -> dict[str, Any]:
     """Where a number that is made now comes from: commit, date, versions and device.
 
-    A commit with a plus is one whose source, figures or measurements have been changed since.
+    A commit with a plus is one whose source has been changed since. Where there is no repository,
+    as on a machine that only computes, NEURALRACE_COMMIT names it.
     """
     from neuralrace.report import provenance
 
     this = provenance()
     return {
-        "commit": this.commit,
+        "commit": this.commit or os.environ.get("NEURALRACE_COMMIT", ""),
         "date": this.date,
         "versions": {"neuralrace": this.version, "jax": this.packages["jax"]},
         "device": ", ".join(this.devices),

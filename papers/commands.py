@@ -122,6 +122,27 @@ def tour(name: str, quick: bool, out: Path) -> None:
     click.echo(f"The tour: {papers.write_tour(found, out)}")
 
 
+@commands.command()
+@click.argument("plans", nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file of cells.")
+@click.option("--minutes", type=float, default=9.0, show_default=True)
+@click.option("--data", help="Folder of the images; NEURALRACE_DATA if none.")
+def cells(plans: tuple[str, ...], out: Path, minutes: float, data: str | None) -> None:
+    """Compute cells of routing with images (NRR §5), one by one, into a file.
+
+    PLANS are names such as must or digits. The same call goes on from there.
+    """
+    from papers import unknown
+    from papers.nrr import image_plans
+
+    there = image_plans.plans(10)
+    for name in plans:
+        if name not in there:
+            raise unknown("plan", name, there)
+    missing = image_plans.compute(plans, out, minutes=minutes, data=data, tell=click.echo)
+    click.echo(f"{missing} cells are missing." if missing else "All cells are there.")
+
+
 def _make(
     names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path, quiet: bool
 ) -> list[Written]:

@@ -9,11 +9,11 @@ import xarray
 
 import neuralrace as nr
 import papers
-from docs import drawn
 from neuralrace.trajectory import save_table
 from papers import load_figure, read_record
 from papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from papers.mhs.contextual import case
+from tests.panels import panels
 from tests.test_papers_fig5_fig6 import with_settings
 
 SAME = ("hierarchy",) * 3  # falls into small blocks
@@ -106,10 +106,10 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
     }
     rows = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
     assert all(row["holds"] is not False for row in rows.values())
-    panels = list(drawn.panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
+    each = list(panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
     order = ["(a1)", "(a2)", "(a3)", "(a4)", "(a5)", "(a6)", "(a7)", "(b1)", "(b2)", "(c1)", "(c2)"]
-    assert [title.split()[0] for _, title in panels] == order  # outputs are (a) of the paper too
-    assert all(len(mark.get_facecolor()) == 0 for mark in panels[-1][0].collections)  # hollow
+    assert [title.split()[0] for _, title in each] == order  # outputs are (a) of the paper too
+    assert all(len(mark.get_facecolor()) == 0 for mark in each[-1][0].collections)  # hollow
     arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
     rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
     missed = [id for id, row in rows.items() if row["holds"] is False]

@@ -174,13 +174,14 @@ def fake_cells(calls):
     return Cells("nothing.jsonl", ("p",), train, lambda settings: 1e9)
 
 
-def test_cells_are_computed_once_and_kept(tmp_path):
+def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(relative_scale, "made", lambda: {"device": "D", "commit": "C"})
     calls, file = [], tmp_path / "cells.jsonl"
     cells = fake_cells(calls)
     settings = {
         "p": 5, "ratios": (1.0, 2.0), "seeds": 2, "stored": True, "cells": str(file), "slow": True
     }  # fmt: skip
-    first = cells.rows(settings, {"device": "D", "commit": "C"})
+    first = cells.rows(settings)
     assert calls == [(0, [1.0, 2.0]), (1, [1.0, 2.0])]
     with file.open("a") as more:
         more.write('{"p": 5, "rat')  # cut off

@@ -523,3 +523,38 @@ def test_claims_are_chosen_by_topic_id_and_words(capsys):
     for name in ("nr", "mhs/uniqe"):
         with refuses(name):
             claims(name)
+
+
+READMES = [ROOT / f"papers/{paper}/README.md" for paper in ("nrr", "mhs", "talk")]
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.parent.name)
+def test_verdicts_and_numbers_in_prose_are_those_of_the_evidence(page):
+    """A verdict in words links to its claim; a number names its measure in the link's title."""
+    each = {e.claim.name: e for e in entries(PAPERS).values()}
+    named = {f"{name.split('/')[0]}.md#{pages.anchor(name)}": e for name, e in each.items()}
+    text, verdicts = page.read_text(), {verdict.value for verdict in Verdict}
+    links = re.findall(r'\[([^]]+)\]\(\S*evidence/(\w+\.md#[\w-]+)(?:\s+"([\w-]+)")?\)', text)
+    assert len(links) > 10
+    for said, link, id in links:
+        entry = named[link]
+        if not id:
+            assert said in verdicts and said == entry.verdict.value, (said, link)
+            continue
+        (value,) = (found.value for measure, found in entry.pairs if measure.id == id)
+        digits = said.removesuffix(" %")
+        value *= 100 if said.endswith("%") else 1
+        places = len(digits.partition(".")[2])
+        assert f"{value:.{places}f}" == digits, (said, link, id, value)
+
+
+def test_a_readme_counts_the_claims_of_its_paper_and_names_its_figures():
+    from papers import names
+
+    for page in READMES:
+        text, paper = page.read_text(), page.parent.name
+        assert f"all {len(claims(paper))} claims" in text
+        listed = {int(n) for n in re.findall(rf"`{paper}/fig(\d+)`", text)}
+        whole = {f"{paper}/fig{n}" for n in range(min(listed or {0}), max(listed or {0}) + 1)}
+        others = set(re.findall(rf"`({paper}/\w+)`", text)) | whole
+        assert set(names()) & {n for n in names() if n.startswith(f"{paper}/")} <= others

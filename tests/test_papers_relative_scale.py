@@ -10,7 +10,7 @@ import pytest
 import neuralrace as nr
 import papers
 from evidence import Tables, Verdict
-from papers.talk import convolution, early_layers, filters, grokking
+from papers.talk import convolution, early_layers, filters, grokking, relative_scale
 from papers.talk.claims import practice
 from papers.talk.relative_scale import Cells, early_and_late, ratio_label
 from tests.test_errors import refuses, says

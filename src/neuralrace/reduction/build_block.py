@@ -28,7 +28,7 @@ def make_block(
     factor = restricted(factor, arch, basis=ends)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
-    basis, factor = _signed(arch, _within_reach(arch, factor), ends)
+    basis, factor = _signed(arch, within_reach(arch, factor), ends)
     mixer = Mixer(arch, factor)
     aligned = _aligned(mixer)
     for edge, (s, t) in arch.edges.items():
@@ -36,7 +36,7 @@ def make_block(
     return Block("", basis, Architecture(sizes, arch.edges), factor, _drive(mixer), aligned)
 
 
-def _within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
+def within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
     """The data with the part of the targets that the paths can reach: no weights learn the rest.
 
     Blocks whose paths are orthogonal have different parts of the targets of one output.

@@ -135,9 +135,10 @@ def advised(cases: list[tuple[str, int, str]]) -> Iterator[tuple[str, str, float
 @claim(
     "explanations/advice",
     SECTION,
-    "30 ReLU networks (rule task, context decisions, XoR, transitive inference; one to three hidden "
-    "layers of 32; two Gaussian starts and PyTorch's own, with biases): what `explain` says to use "
-    f"has a half-time off by at most {LATE:.0%} and, where it is a gating, a kept share of at least {KEPT:g}",
+    "30 ReLU networks (rule task, context decisions, XoR, transitive inference; one to three "
+    "hidden layers of 32; two Gaussian starts and PyTorch's own, with biases): what `explain` says "
+    f"to use has a half-time off by at most {LATE:.0%} and, if it is a gating, a kept share of at "
+    f"least {KEPT:g}",
     "all that are advised",
 )
 def advice(full: bool) -> Measurement:

@@ -166,7 +166,11 @@ def test_the_advice():
 
 @pytest.mark.parametrize(
     "doubtful",
-    [{"kept": None}, {"kept": 0.03}, {"kept": 0.84}, {"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}, {"pace": np.inf}],
+    [
+        *({"kept": share} for share in (None, 0.03, 0.84)),
+        *({"pace": pace} for pace in (1.2, 0.8, np.inf)),
+        {"loss": 0.1},
+    ],
 )
 def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
     mine = replace(row("mine", "gating", 0.015, 8), **doubtful)

@@ -31,6 +31,9 @@ SEARCHED = 12
 Labels = dict[str, Shaped[np.ndarray, " N"]]
 """The labels of a dataset with one value per sample."""
 
+Values = dict[str, np.ndarray]
+"""Some of the values of labels."""
+
 
 def labels_of(data: Dataset) -> Labels:
     """Labels that differ between samples, or columns of inputs with few values if there are none.
@@ -92,7 +95,7 @@ def _exactly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
     return None
 
 
-def _spelled(values: Labels) -> str:
+def _spelled(values: Values) -> str:
     word = "and" if len(values) == 1 else "or"
     parts = [f"{name} {several([str(v) for v in some], word)}" for name, some in values.items()]
     return " and ".join(parts)
@@ -120,19 +123,19 @@ def _nearly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
     return f"{name}, {', '.join(parts)}; {percent(best)}"
 
 
-def _most(on: Bool[np.ndarray, " N"], labels: Labels) -> Labels:
+def _most(on: Bool[np.ndarray, " N"], labels: Labels) -> Values:
     """The values of labels for which most samples are in a set, given the values of the others."""
     values = {name: np.unique(each) for name, each in labels.items()}
     for name in [*labels, *labels]:
         others = {each: some for each, some in values.items() if each != name}
         among = _chosen(others, labels, len(on))
-        share = [on[among & (labels[name] == v)].mean() > 0.5 if (among & (labels[name] == v)).any()
-                 else False for v in np.unique(labels[name])]  # fmt: skip
-        values[name] = np.unique(labels[name])[np.array(share)]
+        every = np.unique(labels[name])
+        some = [among & (labels[name] == value) for value in every]
+        values[name] = every[[2 * (each & on).sum() > each.sum() for each in some]]
     return values
 
 
-def _chosen(values: Labels, labels: Labels, count: int) -> Bool[np.ndarray, " N"]:
+def _chosen(values: Values, labels: Labels, count: int) -> Bool[np.ndarray, " N"]:
     """The samples that have these values."""
     chosen = np.ones(count, bool)
     for name, some in values.items():

@@ -209,18 +209,16 @@ class Agent(Network):
     def describe(self) -> dict[str, Any]:
         """What a file holds; a policy that is a function of one's own cannot be written."""
         told = {name: getattr(self, name) for name in ("losses", "trained_by", "rates", "decay")}
-        graph = {"sizes": dict(self.arch.sizes), "edges": dict(self.arch.edges)}
-        return {"arch": graph, "policy": described(self.policy)} | told
+        return {"arch": self.arch.describe(), "policy": described(self.policy)} | told
 
     @classmethod
     @door
     def from_description(cls, description: Mapping[str, Any]) -> Agent:
         """The agent that `describe` described."""
-        edges = {edge: (s, t) for edge, (s, t) in description["arch"]["edges"].items()}
         told = {name: dict(description[name]) for name in ("losses", "trained_by")}
         numbers = {name: dict(description[name]) for name in ("rates", "decay")}
         return cls(
-            Architecture(description["arch"]["sizes"], edges),
+            Architecture.from_description(description["arch"]),
             **told,
             **numbers,
             policy=from_description(description["policy"]),

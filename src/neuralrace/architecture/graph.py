@@ -87,6 +87,9 @@ class Gated(Protocol):
         ...
 
 
+MANY_EDGES = 30
+"""In a drawing of more edges than this, one edge of every tie has a name."""
+
 BIAS = "bias"
 """The input node that is clamped to one wherever a dataset does not say otherwise."""
 
@@ -728,6 +731,9 @@ class Architecture:
     def draw(self, data: Gated | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph; with a dataset, also where each node and edge is gated on.
 
+        Edges of a tie carry its name, `Wᵀ` where transposed, and frozen ones what they are frozen
+        to, such as `0.9 I`; where there are many, the first edge of each tie does.
+
         ```python
         >>> import neuralrace as nr
         >>> ax = nr.Architecture.routing(3).draw()
@@ -739,7 +745,15 @@ class Architecture:
         check_axes(ax)
         gates = {} if data is None else getattr(data, "gates", None)
         check_kind("the gates of data", gates, Mapping, "pass the Dataset, or leave data out")
-        return draw_graph(self.sizes, self.edges, gates=gates, ax=ax)
+        many = len(self.edges) > MANY_EDGES
+        labels = {
+            edge: f"{tie}{'ᵀ' * turned}"
+            for tie in self.ties
+            for edge, turned in self.matrices[tie][: 1 if many else None]
+        }
+        for edge, value in ({} if many else self.frozen).items():
+            labels[edge] = f"{value:g} I" if isinstance(value, float) else f"{edge}, frozen"
+        return draw_graph(self.sizes, self.edges, gates=gates, labels=labels, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Architecture):

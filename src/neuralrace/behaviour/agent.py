@@ -28,7 +28,7 @@ from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import SampleLoss, checked_loss, squared
 from neuralrace.types import Weights, WeightsLike
-from neuralrace.weights import checked_weights, one_number
+from neuralrace.weights import check_untied, checked_weights, one_number
 
 PerEdge = Mapping[str, float] | float
 """One number for all edges, or one for each of some edges."""
@@ -84,6 +84,7 @@ class Agent(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_untied(self.arch, "learning from rewards")
         sizes = {self.arch.sizes[v] for v in self.arch.outputs}
         if len(sizes) != 1 or sizes == {1}:
             raise NeuralRaceError(

@@ -132,7 +132,8 @@ def checked_ties(
 
 def _oriented(shape: Shape, member: str) -> Shape:
     """The shape of the tie's matrix, given that of one of its edges."""
-    return shape[::-1] if member.endswith(TRANSPOSED) else shape
+    rows, columns = shape
+    return (columns, rows) if member.endswith(TRANSPOSED) else shape
 
 
 Fixed: TypeAlias = float | tuple[tuple[float, ...], ...]
@@ -338,7 +339,7 @@ def siamese(inputs: int, hidden: int, outputs: int, branches: int) -> Tied:
     return sizes, shared | joined((f"h{k}", "y") for k in at), {"W": tuple(shared)}, {}
 
 
-def autoencoder(sizes: Sequence[int]) -> Tied:
+def autoencoder(sizes: Sequence[SupportsIndex]) -> Tied:
     """See `Architecture.autoencoder`."""
     require(
         len(sizes) >= 2,

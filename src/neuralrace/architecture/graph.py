@@ -772,7 +772,7 @@ class Architecture:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[type[Architecture], tuple[dict, dict, dict, dict]]:
+    def __reduce__(self) -> tuple[type[Architecture], tuple[dict, ...]]:
         return Architecture, tuple(map(dict, (self.sizes, self.edges, self.ties, self.frozen)))
 
     def __repr__(self) -> str:

@@ -402,7 +402,7 @@ class Explanation(Result):
         if self.runs and not self._patterns_only:
             own = [Row("the network", NETWORK, run, None) for run in self.runs]
             times = [float(np.mean([getattr(r, k) for r in own])) for k in ("half_time", "time")]
-            left = float(np.mean([r.left for r in own]))
+            left = float(np.mean([run.loss[-1] / run.loss[0] for run in self.runs]))
             values = ("the network", NETWORK, *[np.nan] * 6, *times, left, np.nan, 1.0, True)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
         units = dict.fromkeys(("loss", "outputs", "left", "differ"), SHARE)

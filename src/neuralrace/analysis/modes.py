@@ -16,6 +16,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whol
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.weights import check_untied
 
 
 @final
@@ -248,6 +249,7 @@ def alignment(
     """
     check_kind("net", net, Network, "pass the network first: alignment(net, weights, bases)")
     arch = net.arch
+    check_untied(arch, "alignment")
     lead, stacked = weights_of_runs(arch, weights)
     known: dict[str, np.ndarray] = checked_bases(arch, bases)
     K = next(iter(known.values())).shape[1]

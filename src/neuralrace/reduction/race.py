@@ -53,6 +53,7 @@ from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
+from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -646,6 +647,7 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
         wanted="a relative size of couplings to drop, between 0 and 1",
         fix=f"leave it out for an exact reduction ({EXACT:g})",
     )
+    check_untied(arch, "the reduction")
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread

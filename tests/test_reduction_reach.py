@@ -77,7 +77,7 @@ def full_network(arch, data, weights, times):
         }
 
     def errors(w):
-        h = {m: 0.0 for m in arch.hidden}
+        h = dict.fromkeys(arch.hidden, 0.0)
         for e, (s, t) in arch.edges.items():
             if t in h:
                 h[t] = h[t] + data.x[s] @ w[e].T
@@ -91,22 +91,19 @@ def full_network(arch, data, weights, times):
     def velocity(_, state):
         w = parts(state)
         h, gap = errors(w)
-        pull = {m: 0.0 for m in arch.hidden}
+        pull = dict.fromkeys(arch.hidden, 0.0)
         for e, (s, t) in arch.edges.items():
             if t in gap:
                 pull[s] = pull[s] + gap[t] @ w[e]
         pull = {m: np.asarray(data.gates[m])[:, None] * a for m, a in pull.items()}
         moved = [
-            gap[t].T @ h[s] if t in gap else pull[t].T @ data.x[s]
-            for s, t in arch.edges.values()
+            gap[t].T @ h[s] if t in gap else pull[t].T @ data.x[s] for s, t in arch.edges.values()
         ]
         return share * np.concatenate([np.ravel(m) for m in moved])
 
     begin = np.concatenate([weights[e].ravel() for e in arch.edges])
     size = np.abs(begin).max()
-    found = solve_ivp(
-        velocity, (0, times[-1]), begin, "LSODA", times, rtol=1e-9, atol=1e-11 * size
-    )
+    found = solve_ivp(velocity, (0, times[-1]), begin, "LSODA", times, rtol=1e-9, atol=1e-11 * size)
     assert found.success
     gaps = [errors(parts(state))[1].values() for state in found.y.T]
     return np.array([sum((g**2).sum() for g in each) * share / 2 for each in gaps])

@@ -94,8 +94,8 @@ def solve_blocks(
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
-    all that share hidden nodes with them, and from the network's own weights. `rtol` is the relative
-    tolerance of a step.
+    all that share hidden nodes with them, and from the network's own weights. `rtol` is the
+    relative tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:

@@ -57,7 +57,9 @@ class Together:
         used = {e for block in blocks for e in block.arch.edges}
         edges = {e: ends for e, ends in network.arch.edges.items() if e in used}
         nodes = {v for ends in edges.values() for v in ends}
-        sizes = {v: basis[v].shape[1] if v in basis else 1 for v in network.arch.sizes if v in nodes}
+        sizes = {
+            v: basis[v].shape[1] if v in basis else 1 for v in network.arch.sizes if v in nodes
+        }
         arch = Architecture(sizes, edges)
         factor = restricted(class_factor(network.data), arch, basis=basis)
         name, drive = ", ".join(b.name for b in blocks), max(b.drive for b in blocks)

@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from neuralrace.architecture import Architecture
 from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
@@ -151,6 +152,7 @@ def split_work(arch: Architecture, data: Dataset) -> float:
     return EDGE * sum(parts.get(s, 1) * parts.get(t, 1) for s, t in arch.edges.values())
 
 
+@door
 def compress(
     net: Network, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
 ) -> Compressed:

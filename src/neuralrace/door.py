@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from neuralrace.checks import is_integer, is_number, is_traced, shown
+from neuralrace.checks import is_integer, is_number, is_traced, kind_of, shown
 from neuralrace.errors import NeuralRaceError, spelled
 from neuralrace.types import ArrayLike, JaxArray
 
@@ -74,7 +74,11 @@ def _guarded(function: Any, names: Mapping[str, Any]) -> Any:
             test = tests.by_name.get(name)
             if test is not None and not test(value):
                 raise tests.error(name, value)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            tests.bind(args, kwargs)
+            raise
 
     return guarded
 
@@ -83,9 +87,10 @@ class _Tests:
     """A test of every parameter of a function whose annotation says something."""
 
     def __init__(self, function: Any, names: Mapping[str, Any]) -> None:
-        kinds = inspect.signature(function).parameters
+        self.signature = inspect.signature(function)
+        kinds = self.signature.parameters
         one = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self.function = function
+        self.function, self.name = function, function.__qualname__.removesuffix(".__init__")
         self.places = [name for name, parameter in kinds.items() if parameter.kind in one]
         self.hints = {
             name: _read(parameter.annotation, names)
@@ -93,6 +98,23 @@ class _Tests:
             if parameter.kind in (*one, inspect.Parameter.KEYWORD_ONLY)
         }
         self.by_name = {name: _test(hint) for name, hint in self.hints.items()}
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise where the arguments are not those that the function takes."""
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            odd = next((name for name in kwargs if name not in self.hints), "")
+            names = [name for name in self.signature.parameters if name not in ("self", "cls")]
+            known = f"the arguments of {self.name}: {', '.join(names)}"
+            raise NeuralRaceError(
+                f"{self.name}: {error}",
+                got=f"{len(args)} arguments by place and {', '.join(kwargs) or 'none'} by name",
+                wanted=known,
+                fix=spelled(odd, self.hints, f"leave {odd} out")
+                if odd
+                else f"see help({self.name})",
+            ) from None
 
     def error(self, name: str, value: object) -> NeuralRaceError:
         """What an argument must be."""
@@ -159,12 +181,14 @@ def _is_switch(value: object) -> bool:
 
 def _list_of(hint: Any) -> Callable[[Any], bool]:
     """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
-    fits = _test(hint)
+    fits, alike = _test(hint), get_origin(hint) is not Annotated
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
         several = isinstance(value, Iterable) and isinstance(value, Sized) and not single
-        return several and (fits is None or is_traced(value) or all(map(fits, value)))
+        if not several or fits is None or is_traced(value):
+            return several
+        return all(map(fits, value[:1] if alike and kind_of(value) in tuple("biuf") else value))
 
     return test
 
@@ -211,10 +235,14 @@ def _read(annotation: Any, names: Mapping[str, Any]) -> Any:
 
 def _test(hint: Any) -> Callable[[object], bool] | None:
     """Whether a value is of this type, or None where anything is."""
+    kind = _lenient(hint)
+    kinds = tuple(_flat(kind))
+    if kind is Any or Any in kinds:
+        return None
+    if all(isinstance(each, type) and get_origin(each) is None for each in kinds):
+        return lambda value: isinstance(value, kinds)
     from beartype.door import is_bearable
     from beartype.roar import BeartypeException
-
-    kind = _lenient(hint)
 
     def test(value: object) -> bool:
         try:
@@ -222,7 +250,7 @@ def _test(hint: Any) -> Callable[[object], bool] | None:
         except BeartypeException:  # what cannot be tested, such as a name that is not found
             return True
 
-    return None if kind is Any else test
+    return test
 
 
 def _lenient(hint: Any) -> Any:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from neuralrace.analysis.representations import finite_array, ratio, weights_of_runs
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_array, real_number
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
@@ -52,6 +53,7 @@ def singular_values(
 def singular_values(
     weights: ArrayLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray: ...
+@door
 def singular_values(
     weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray | dict[str, np.ndarray]:
@@ -82,6 +84,7 @@ def singular_values(
     return follow_modes(weights, modes, tie).values
 
 
+@door
 def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUAL) -> Modes:
     """The singular triples (u, s, v) of a matrix over time, each tracked continuously.
 
@@ -166,6 +169,7 @@ def _follow(
     return values, left, right, overlap
 
 
+@door
 def projected(
     weights: ArrayLike, left: ArrayLike | None = None, right: ArrayLike | None = None
 ) -> Float[np.ndarray, "*runs k"]:
@@ -212,6 +216,7 @@ def projected(
     return np.einsum("mk,...mn,nk->...k", l, w, r, optimize=True)
 
 
+@door
 def alignment(
     net: Network,
     weights: WeightsLike,
@@ -262,6 +267,7 @@ def alignment(
     return found
 
 
+@door
 def diagonal_share(
     matrix: ArrayLike,
     left: ArrayLike | None = None,

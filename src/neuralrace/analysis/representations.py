@@ -14,6 +14,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, check_moments
+from neuralrace.door import door
 from neuralrace.errors import check_kind, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.tolerances import LARGEST
@@ -21,6 +22,7 @@ from neuralrace.types import ArrayLike, WeightsLike
 from neuralrace.weights import checked_weights
 
 
+@door
 def hidden(
     net: Network, weights: WeightsLike, data: Dataset, node: str
 ) -> Float[np.ndarray, "*runs N size"]:
@@ -83,6 +85,7 @@ KINDS = ("inner", "cosine", "correlation", "distance")
 """The kinds of similarity."""
 
 
+@door
 def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*runs N N"]:
     """How alike the hidden values h of a layer are on any two samples n and m (NRR §4, Fig. 4g).
 
@@ -145,6 +148,7 @@ class Scaling:
     share: Float[np.ndarray, "*runs"]
 
 
+@door
 def mds(
     points: ArrayLike | None = None,
     *,

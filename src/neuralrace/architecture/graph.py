@@ -295,6 +295,7 @@ class Architecture:
     # ---- ways to make one ----------------------------------------------------------------------
 
     @classmethod
+    @door
     def chain(cls, *sizes: SupportsIndex) -> Architecture:
         """A feed-forward chain: nodes `x`, `h` (or `h1`, `h2`, …), `y`; edges `W1`, `W2`, ….
 
@@ -308,6 +309,7 @@ class Architecture:
         return cls(*build.chain(sizes))
 
     @classmethod
+    @door
     def layered(cls, *layers: Mapping[str, int]) -> Architecture:
         """Layers of modules, each module joined to every module of the next layer.
 

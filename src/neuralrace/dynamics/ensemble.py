@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, Scales, Starts, one_row
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from optax import GradientTransformation
 
 
+@door
 def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
@@ -170,6 +172,7 @@ def train_ensemble(
     return run
 
 
+@door
 def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],

@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.functions import described
 from neuralrace.dynamics.loop import take_steps
@@ -47,6 +48,7 @@ Callback = Callable[[int, float], None]
 """Called about once a second with the step that was reached and the loss there."""
 
 
+@door
 def train(
     net: Network,
     weights: WeightsLike,

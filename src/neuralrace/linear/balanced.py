@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
@@ -34,6 +35,7 @@ class Balance:
     deviation: float
 
 
+@door
 def balance(net: GDLN, weights: WeightsLike) -> Balance:
     """The λ of given two-edge weights, and how far W₂ᵀW₂ − W₁W₁ᵀ is from λI.
 
@@ -61,6 +63,7 @@ def balance(net: GDLN, weights: WeightsLike) -> Balance:
     return Balance(lam, gap / size if size > 0 else 0.0)
 
 
+@door
 def balanced_weights(
     net: GDLN,
     lam: float,
@@ -114,6 +117,7 @@ def balanced_weights(
     return {edges[0]: R @ first @ V.T, edges[1]: U @ second @ R.T}
 
 
+@door
 def aligned_weights(
     net: GDLN, data: Dataset, strength: ArrayLike, *, key: Key = 0
 ) -> dict[str, np.ndarray]:
@@ -153,6 +157,7 @@ def aligned_weights(
     return found
 
 
+@door
 def grown_weights(net: GDLN, weights: WeightsLike, data: Dataset) -> dict[str, np.ndarray]:
     """The balanced weights that small random ones grow into, for use where λ must be exact.
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from neuralrace.analysis import projected
 from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.dataset import Dataset, check_moments, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
@@ -147,6 +148,7 @@ class Plateau:
     loss: float
 
 
+@door
 def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
     """Plateaus: at least `least` long, the loss falling by less than `slope` · L(0) per unit time.
 
@@ -178,6 +180,7 @@ def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Pla
     return tuple(found)
 
 
+@door
 def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
     """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map.
 
@@ -212,6 +215,7 @@ def _check_run(run: Trajectory) -> None:
     check_single("run", run)
 
 
+@door
 def chain_time(
     depth: int, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
 ) -> float:
@@ -267,6 +271,7 @@ def chain_time(
     return float(elapsed((fraction * final) ** (1 / depth)) - elapsed(start))
 
 
+@door
 def leading_time(depth: int, *, s: float, start: float) -> float:
     """The learning time of D ≥ 3 balanced edges from a small b₀ = `start`: b₀^{2−D} / ((D − 2) s).
 
@@ -292,6 +297,7 @@ def leading_time(depth: int, *, s: float, start: float) -> float:
     return float(start ** (2 - depth) / ((depth - 2) * s))
 
 
+@door
 def mode_strengths(
     run: Trajectory, data: Dataset, *, vectors: ArrayLike | None = None
 ) -> Float[np.ndarray, "T K"]:
@@ -338,6 +344,7 @@ def mode_strengths(
     return projected(maps, left, directions) / projected(task.best, left, directions)
 
 
+@door
 def deep_limit(
     t: ArrayLike, *, s: float, d: float, start: float, depth: float
 ) -> np.ndarray | np.floating:

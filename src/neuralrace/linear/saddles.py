@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
@@ -86,6 +87,7 @@ class Saddle:
         return not self.escapes
 
 
+@door
 def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     """The stationary points of an ungated chain: any set of modes, learned fully (Talk).
 
@@ -233,6 +235,7 @@ class Saddles:
         curvature, parts = np.linalg.eigh([[stiff[0], -pull], [-pull, stiff[1]]])
         return float(curvature[0]), parts[:, 0]
 
+    @door
     def weights(self, modes: Sequence[int]) -> dict[str, np.ndarray]:
         """Balanced weights at the point with these learned modes, one hidden neuron per mode.
 
@@ -267,6 +270,7 @@ class Saddles:
             found[edge] = (target * strengths[layer]) @ source
         return found
 
+    @door
     def direction(self, modes: Sequence[int], escape: Escape) -> dict[str, np.ndarray]:
         """A unit direction of weights that leaves `weights(modes)` by this escape.
 
@@ -307,6 +311,7 @@ class Saddles:
 
     # ---- where a run is ------------------------------------------------------------------------
 
+    @door
     def distances(self, maps: ArrayLike) -> Float[np.ndarray, "T points"]:
         """The distance of maps (T, outputs, inputs) from every point, in the order of `points`.
 
@@ -340,6 +345,7 @@ class Saddles:
         gaps = strength[:, None, :] - learned * self.values
         return np.sqrt((rest**2).sum(axis=(1, 2))[:, None] + (gaps**2).sum(axis=2))
 
+    @door
     def visits(self, run: Trajectory, *, within: float = 0.1) -> tuple[Visit, ...]:
         """The points that a run comes near, in order of time, and how long it stays.
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
@@ -109,6 +110,7 @@ class PathStatistics:
         rows = [np.arange(int(start[c]), int(start[c + 1])) for c in group.classes]
         return np.concatenate([np.zeros(0, int), *rows]), np.repeat(group.gates, counts)
 
+    @door
     def velocity(self, weights: WeightsLike) -> dict[str, Matrix]:
         """−∂L/∂W_e of every edge from the statistics alone (NRR Eqs. 3–4).
 
@@ -144,6 +146,7 @@ class PathStatistics:
                     velocity[edge] += left @ right
         return self.whole.join(velocity)
 
+    @door
     def loss(self, weights: WeightsLike) -> float:
         """½⟨‖y − h‖²⟩ less what no maps along the paths could remove: 0 if all is learned.
 
@@ -264,6 +267,7 @@ class LazyMatrices:
         return len(self._built)
 
 
+@door
 def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> PathStatistics:
     """The input-output and input statistics of every path: all that learning sees of the data.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralrace.checks import real_number, switch
 from neuralrace.dataset import checked_weight
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
@@ -112,6 +113,7 @@ class Comparison(Result):
     def _printed(self) -> None:
         """Nothing of the table: the sentence has its numbers."""
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw both losses: the reference solid, the other dashed."""
         from neuralrace.plot import draw_curves
@@ -126,6 +128,7 @@ class Comparison(Result):
         )
 
 
+@door
 def momentum_error(learning_rate: float, momentum: float, growth_rate: float) -> float:
     """How far off time is under momentum: the rate of small weights over s, less one.
 
@@ -157,6 +160,7 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
+@door
 def compare(
     reference: Trajectory,
     other: Trajectory,

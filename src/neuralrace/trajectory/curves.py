@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.checks import real_array, real_number
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.metadata import flat
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@door
 def crossing_time(
     time: ArrayLike, curves: ArrayLike, level: float, *, rising: bool = False
 ) -> Float[np.ndarray, "*runs"]:
@@ -67,6 +69,7 @@ def crossing_time(
     return np.where(reached.any(axis=-1), t[before] + part * (t[after] - t[before]), np.nan)
 
 
+@door
 def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
     """When losses `(…, T)` have first fallen to half of their initial value; see `crossing_time`.
 

@@ -34,6 +34,7 @@ from neuralrace.contests.times import (
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
@@ -115,6 +116,7 @@ class Contest(Result):
         """What `check` found, or None where nobody asked yet."""
         return self.__dict__.get("_check")
 
+    @door
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept and not outrun, as `Check.keeps`, measured for it alone.
 
@@ -176,6 +178,7 @@ class Contest(Result):
             return dict.fromkeys(self.times, np.nan)
         return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
 
+    @door
     def place(self, name: str) -> str:
         """How much later than the first a candidate is, in words, or what is known of its time.
 
@@ -205,6 +208,7 @@ class Contest(Result):
         """The largest coupling that each candidate's reduction dropped (`Race.residual`)."""
         return {name: entrant.race.residual for name, entrant in self.entrants.items()}
 
+    @door
     def joint(
         self,
         *,
@@ -247,6 +251,7 @@ class Contest(Result):
         scale = self.scale if scale is None else weight_scale(scale)
         return train_together(self.candidates, self.entrants, scale, key, times, seeds)
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it.
 
@@ -342,6 +347,7 @@ class Contest(Result):
         """
         return contest_frame(self)
 
+    @door
     def sentences(self, *, leads: Sequence[Lead] | None = None) -> tuple[Sentence, ...]:
         """Who is first, what was asked, what a ReLU network would do, and what else to know.
 
@@ -355,6 +361,7 @@ class Contest(Result):
         return table.loc[:, [name for name in PRINTED if not (full and name == "learns")]]
 
 
+@door
 def contest(
     candidates: CandidatesLike | Dataset,
     *,

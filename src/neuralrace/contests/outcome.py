@@ -11,6 +11,7 @@ import numpy as np
 from neuralrace.checks import by_name, real_array
 from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
+from neuralrace.door import door
 from neuralrace.errors import require
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
@@ -79,6 +80,7 @@ class Lead:
     high: float
 
 
+@door
 def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]:
     """Who is first to reach a loss, for every loss, from the largest to the least.
 

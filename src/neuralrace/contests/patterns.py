@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import check_kind, listed, require, whole_number
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.text import numbered
@@ -69,6 +70,7 @@ class PatternRanking:
             lines.append(f"  … down to {self.growth[-1]:.4g}")
         return "\n".join(lines)
 
+    @door
     def plot(
         self, most: int = 20, *, samples: Mapping[str, int] | None = None
     ) -> matplotlib.figure.Figure:
@@ -104,6 +106,7 @@ class PatternRanking:
         return figure
 
 
+@door
 def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> PatternRanking:
     """Rank gate patterns by how fast a single small pathway with these gates grows.
 
@@ -160,6 +163,7 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
     return PatternRanking(chosen, growth[order], index[order], len(given))
 
 
+@door
 def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 

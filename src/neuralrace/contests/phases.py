@@ -16,6 +16,7 @@ from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.pictures import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.find_blocks import Exactness
@@ -76,6 +77,7 @@ class PhaseDiagram(Result):
 
     _asked = ("_kept",)
 
+    @door
     def contest_at(self, value: float) -> Contest:
         """The contest at a value of the parameter: one of `contests`, or a new one.
 
@@ -137,6 +139,7 @@ class PhaseDiagram(Result):
                     found[name] = (*found.get(name, ()), value)
         return found
 
+    @door
     def is_unsure(self, low: float, high: float) -> bool:
         """Whether the time of some candidate is not known at one of the values from low to high.
 
@@ -164,6 +167,7 @@ class PhaseDiagram(Result):
             for k in range(len(self.values))
         )
 
+    @door
     def winner_at(self, value: float) -> str | None:
         """Who is first at any value within the range, according to the crossovers found.
 
@@ -189,6 +193,7 @@ class PhaseDiagram(Result):
         passed = [c for c in self.crossovers if c.value <= value]
         return passed[-1].above if passed else self.winners[0]
 
+    @door
     def plot(
         self,
         *,
@@ -204,6 +209,7 @@ class PhaseDiagram(Result):
         """
         return draw_phases(self, trained, ax)
 
+    @door
     def equals(self, low: float, high: float) -> list[str]:
         """The candidates that are equal to the winner at all values of a range."""
         pairs = zip(self.values, self.tied, strict=True)
@@ -275,6 +281,7 @@ class PhaseDiagram(Result):
             yield Sentence("inexact", text)
 
 
+@door
 def phase_diagram(
     candidates: Callable[[float], Candidates],
     parameter: str,

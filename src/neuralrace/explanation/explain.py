@@ -13,6 +13,7 @@ from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.explanation.question import (
     Asked,
@@ -47,6 +48,7 @@ FOLLOWING = ("loss", "outputs", "kept gates")
 """Columns that need a network that follows the run, or its dynamics."""
 
 
+@door
 def explain(
     run_or_data: Trajectory | Dataset,
     gatings: Candidates | None = None,

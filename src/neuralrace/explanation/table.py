@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralrace.checks import one_of, switch
 from neuralrace.contests.pictures import candidate_colours
+from neuralrace.door import door
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
@@ -154,6 +155,7 @@ class Explanation(Result):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @door
     def times_floor(self, name: str) -> tuple[float, float] | None:
         """How many times further away than another seed a row is, in loss and in outputs."""
         row = self[name]
@@ -198,6 +200,7 @@ class Explanation(Result):
         near = [row for row in near if not self.doubt(row.name)]
         return min(near, key=lambda row: row.variables or 0, default=None)
 
+    @door
     def doubt(self, name: str) -> str:
         """Why a gating does not describe the network, in words; empty where nothing says so.
 
@@ -321,6 +324,7 @@ class Explanation(Result):
         """Whether rows are compared by the patterns of neurons alone."""
         return bool(self.rows) and all(row.differ is not None for row in self.rows)
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the loss of the network, solid, and that of the best rows, dashed, best first.
 

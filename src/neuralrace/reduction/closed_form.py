@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_number
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
 from neuralrace.tolerances import ROUNDING
@@ -93,10 +94,12 @@ class ClosedForm:
             lines.append(f"  loss that the tolerance dropped: {self.dropped:.4g}")
         return "\n".join(lines)
 
+    @door
     def value(self, t: ArrayLike) -> dict[str, Values]:
         """The pathway strength of every mode at the times t."""
         return {name: mode.value(t) for name, mode in self.modes.items()}
 
+    @door
     def loss(self, t: ArrayLike) -> Values:
         """The loss at the times t."""
         self._check_complete()
@@ -111,10 +114,12 @@ class ClosedForm:
             groups.setdefault((mode.system.digits, mode.start), []).append(mode)
         return [(group[0], len(group)) for group in groups.values()]
 
+    @door
     def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""
         return {name: mode.time_to(value) for name, mode in self.modes.items()}
 
+    @door
     def time_to_loss(self, criterion: float) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does.
 

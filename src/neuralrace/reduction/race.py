@@ -12,6 +12,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset, check_targets
+from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind, require
 from neuralrace.reduction.block import Block
@@ -138,6 +139,7 @@ class Race(Result):
         """Whether the problem splits into smaller parts at all."""
         return len(self.blocks) > 1 or self.is_decoupled
 
+    @door
     def start(self, source: StartLike) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
 
@@ -200,6 +202,7 @@ class Race(Result):
             fix="make it with race.start(…) of the same race",
         )
 
+    @door
     def solve(
         self,
         *,
@@ -270,6 +273,7 @@ class Race(Result):
     def _digest(self) -> str:
         return self.data.digest()
 
+    @door
     def weights(self, solution: Trajectory, t: float, key: Key = 0) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
@@ -327,6 +331,7 @@ class Race(Result):
             )
         return written
 
+    @door
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, with multiplicities; those that must stay equal are merged.
 
@@ -344,6 +349,7 @@ class Race(Result):
         """
         return tuple(v for mode in self._modes(start) for v in mode.variables)
 
+    @door
     def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
@@ -359,6 +365,7 @@ class Race(Result):
         """
         return {mode.block.name: equations(mode) for mode in self._modes(start)}
 
+    @door
     def coefficients(self, start: StartLike | None = None) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of S and D in `equations`, for every mode in whose equations they stand.
 
@@ -378,6 +385,7 @@ class Race(Result):
         found = {m.block.name: statistics_in_symbols(m) for m in self._modes(start)}
         return {name: values for name, values in found.items() if values is not None}
 
+    @door
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, with S and D; modes of equal form share one system.
 
@@ -405,6 +413,7 @@ class Race(Result):
         """
         return latex(*self._written(start), full=switch("full", full))
 
+    @door
     def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
         """Quadratic quantities of every mode that learning conserves, in SymPy.
 
@@ -418,6 +427,7 @@ class Race(Result):
         """
         return {mode.block.name: conserved(mode) for mode in self._modes(start)}
 
+    @door
     def closed_form(self, start: StartLike) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
 
@@ -442,6 +452,7 @@ class Race(Result):
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without, self.dropped_loss)
 
+    @door
     def modes(
         self,
         start: StartLike | None = None,
@@ -493,6 +504,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         """
         return modes_of(self, start, scale, items, names, seeds, key, least)
 
+    @door
     def complete_form(self, start: StartLike) -> ClosedForm | None:
         """The closed form of the whole race, or None if a mode has none: quicker to ask.
 
@@ -556,6 +568,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         """
         return tuple(sentences(self))
 
+    @door
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The drive of every block, the strongest first; returns the axes.
 
@@ -578,6 +591,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
     def __str__(self) -> str:  # as every result, but without pandas, which takes long to import
         return self.describe()
 
+    @door
     def describe(self, *, full: bool = False) -> str:
         """The text that `print(race)` shows; with `full`, all modes and variables with all edges.
 
@@ -605,6 +619,7 @@ def _has_axes(value: object) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
+@door
 def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from neuralrace.architecture import Architecture
 from neuralrace.checks import weight_scale
 from neuralrace.dataset import Dataset, pathways, zero_loss
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
 from neuralrace.tolerances import COVERED, EQUAL, ROUNDING
@@ -17,6 +18,7 @@ MOST = 32
 """The largest number of pathways: a race of more takes long to solve."""
 
 
+@door
 def aligned(
     data: Dataset,
     *,

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator, weight_scale
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import check_kind, warn_user, whole_number
 from neuralrace.reln.explained.fixed_points import (
     FixedPoint,
@@ -86,6 +87,7 @@ class AlignedPatterns:
         """The share of neurons that had not come to rest when they were last looked at."""
         return max(0.0, 1.0 - self.dead - float(self.shares.sum()))
 
+    @door
     def ratio(self, width: int, scale: float) -> float:
         """The time to align over the time to learn, from random weights of this width and scale.
 
@@ -110,6 +112,7 @@ class AlignedPatterns:
             return math.inf if self.fastest else 0.0
         return self.aligned_at * 2 * self.fastest / folds
 
+    @door
     def growth(self, width: int, scale: float) -> float:
         """By which factor squared weights have grown when 1 % of the loss has gone.
 
@@ -139,6 +142,7 @@ class AlignedPatterns:
         squares = float((samples.p @ samples.y**2).sum())
         return 1 + FALLEN * squares / (self.fastest * width * scale**2 * spanned)
 
+    @door
     def too_large(self, width: int, scale: float) -> str | None:
         """Why neurons of this start do not align before the loss falls, or None where they do.
 
@@ -163,6 +167,7 @@ class AlignedPatterns:
             return f"squared weights grow by a factor of only {growth:.3g} {gone}"
         return None
 
+    @door
     def warn_if_large(self, width: int, scale: float) -> None:
         """Warn where neurons of this start have not aligned before the loss falls."""
         if (reason := self.too_large(width, scale)) is not None:
@@ -221,6 +226,7 @@ class AlignedPatterns:
         return "\n".join(lines)
 
 
+@door
 def aligned_patterns(
     data: Dataset, *, key: Key = 0, neurons: int = NEURONS, leak: float = 0.0, limit: int = LIMIT
 ) -> AlignedPatterns:

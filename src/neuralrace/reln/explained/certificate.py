@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_number, switch
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.evidence import SIMILARITY
 from neuralrace.results import SHARE, Result, Sentence, framed
@@ -106,6 +107,7 @@ class Certificate(Result):
             return None
         return self.outputs_mean / self.floor.outputs_mean
 
+    @door
     def holds(self, tolerance: float = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
@@ -113,6 +115,7 @@ class Certificate(Result):
         limit = real_number("tolerance", tolerance, least=0, fix=fix)
         return self.loss.whole and self.outputs_max <= limit
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
@@ -185,6 +188,7 @@ class Certificate(Result):
         return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))
 
 
+@door
 def certify(
     run: Trajectory, found_run: Trajectory, *, floor: Trajectory | None = None
 ) -> Certificate:

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array, switch
 from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
@@ -146,11 +147,13 @@ class Discovery(Result):
         """The start values of the gated network: the first run's own initial weights."""
         return self.network().split(first_weights(self.runs[0]))
 
+    @door
     def gates(self, run: int = 0) -> dict[str, Float[np.ndarray, "N size"]]:
         """The gates of every neuron of a run: those of its pathway."""
         run = self._run(run)
         return {node: each.pattern[each.member[run]].T for node, each in self.layers.items()}
 
+    @door
     def network(self, run: int = 0) -> SplitNetwork:
         """The gated network for a run: `.arch`, `.data`, and `.split(weights)` for start values.
 
@@ -166,6 +169,7 @@ class Discovery(Result):
             counts={node: len(each) for node, each in self.layers.items()},
         )
 
+    @door
     def train(self, run: int = 0, **options: Any) -> Trajectory:
         """Train the gated network from the initial weights of a run, with its step and length.
 
@@ -186,6 +190,7 @@ class Discovery(Result):
             )
         return number
 
+    @door
     def plot(
         self, node: str | None = None, *, label: str | None = None, ax: Axes | None = None
     ) -> Axes:
@@ -293,6 +298,7 @@ class Discovery(Result):
             yield Sentence("no elbow", text)
 
 
+@door
 def discover(
     runs: Trajectory | Iterable[Trajectory],
     data: Dataset,
@@ -470,6 +476,7 @@ def _gates_of_runs(
     return every
 
 
+@door
 def elbow(discrepancy: ArrayLike) -> int:
     """The number of pathways at the elbow of E(1), E(2), …, as `discover` defines it.
 

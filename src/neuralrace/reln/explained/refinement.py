@@ -13,6 +13,7 @@ import numpy as np
 
 from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
+from neuralrace.door import door
 from neuralrace.dynamics import (
     Descent,
     NetworkSystem,
@@ -30,6 +31,7 @@ from neuralrace.reln.observed.runs import descent_of, first_weights, network_of,
 from neuralrace.trajectory import compare
 
 
+@door
 def refine(
     found: Discovery,
     *,

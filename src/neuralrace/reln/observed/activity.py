@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
 from neuralrace.progress import progress
 from neuralrace.reln.observed.packed_patterns import (
@@ -72,6 +73,7 @@ class Activity:
         """The same as `on`, as bits."""
         return PackedPatterns.of(self.on)
 
+    @door
     def index(self, at: float | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
         if at is None:
@@ -79,6 +81,7 @@ class Activity:
         at = real_number("the time", at, fix="for example at=found.time[-1]")
         return int(np.abs(self.time - at).argmin())
 
+    @door
     def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
         """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
 
@@ -90,6 +93,7 @@ class Activity:
             return {node: gates[k].copy() for node, gates in self.fractions.items()}
         return {n: np.where(self.packed.moment(n, k), 1.0, self.leak) for n in self.on}
 
+    @door
     def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
 
@@ -102,6 +106,7 @@ class Activity:
         total = kept.sum(axis=1, keepdims=True)
         return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
 
+    @door
     def shares(
         self, prototypes: Mapping[str, ArrayLike], node: str | None = None, *, least: float = LEAST
     ) -> Shares:
@@ -146,6 +151,7 @@ class Activity:
             node=node,
         )
 
+    @door
     def changed(
         self,
         start: float,
@@ -163,6 +169,7 @@ class Activity:
         bits = self.packed.bits[node]
         return float(self.counted(node, least)[j] @ on_for(bits[i] ^ bits[j]))
 
+    @door
     def switches(self, node: str | None = None) -> Switches:
         """When and how often the neurons of a layer change their patterns.
 
@@ -197,6 +204,7 @@ class Activity:
             node=node,
         )
 
+    @door
     def plot(
         self,
         prototypes: Mapping[str, ArrayLike],
@@ -304,6 +312,7 @@ class Switches:
             )
         return text
 
+    @door
     def mean(self, weight: ArrayLike | None = None) -> float:
         """How often a neuron switched on average, weighted as at the end or as given."""
         if weight is None:
@@ -317,6 +326,7 @@ class Switches:
         return float(given @ self.count)
 
 
+@door
 def activity(
     run: Trajectory,
     data: Dataset,

@@ -15,6 +15,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
 from neuralrace.dynamics.setup import pose
 from neuralrace.dynamics.train import diverged
@@ -35,6 +36,7 @@ SIMILARITY = "similarity"
 """The name under which `evidence` records the hidden similarity structure."""
 
 
+@door
 def evidence(net: Network, data: Dataset) -> dict[str, bool | Callable[..., dict[str, jax.Array]]]:
     """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
 
@@ -108,6 +110,7 @@ def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
     return {f"layer{d}": tuple(v for v in arch.hidden if depth[v] == d) for d in levels}
 
 
+@door
 def copied_gates(
     run: Trajectory,
     data: Dataset,

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import Descent, System, Until, take_steps
 from neuralrace.dynamics.setup import prepared
 from neuralrace.errors import NeuralRaceError, check_kind
@@ -66,6 +67,7 @@ class Horizons:
     measure: str
     boundary: float
 
+    @door
     def reach(self, tolerance: float | None = None) -> Int[np.ndarray, " T"]:
         """For each start the last recorded moment until which it stays within the tolerance.
 
@@ -79,6 +81,7 @@ class Horizons:
         end = np.where(out.any(axis=1), out.argmax(axis=1), len(self.time))
         return end - 1
 
+    @door
     def stages(self, tolerance: float | None = None) -> Stages:
         """The fewest stages of frozen gates that cover all of training within the tolerance.
 
@@ -114,6 +117,7 @@ class Horizons:
             measure=self.measure,
         )
 
+    @door
     def plot(self, tolerance: float | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw how far each start reaches, and the stages that cover training."""
         from neuralrace.plot import draw_reach
@@ -195,6 +199,7 @@ class Stages:
         return text.replace("%", " %") + "."
 
 
+@door
 def horizons(
     run: Trajectory,
     data: Dataset,

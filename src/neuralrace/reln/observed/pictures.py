@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.checks import by_name, entries
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
 from neuralrace.reln.observed.activity import Activity
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@door
 def draw_activity(
     found: Activity,
     prototypes: Mapping[str, ArrayLike],

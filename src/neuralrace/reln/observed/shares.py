@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.types import ArrayLike
 
@@ -49,6 +50,7 @@ class Shares:
     samples: int
     node: str
 
+    @door
     def together(self, groups: Mapping[str, Iterable[str]]) -> Shares:
         """The same with prototypes added up: `groups` maps a new name to names it stands for.
 
@@ -108,6 +110,7 @@ class Shares:
         return text.replace("%", " %")
 
 
+@door
 def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
     """A prototype for every set of values of a label: on for samples with one of these values.
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
 from neuralrace.checks import generator, plain_array, real_array, switch
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.possible.cells import Lines, enumerated, solved, too_many
 from neuralrace.tolerances import MARGIN
@@ -68,6 +69,7 @@ class Patterns:
         return f"{many} patterns of one neuron on {n} inputs, a sample: {there} {self.bound:,}"
 
 
+@door
 def patterns(
     X: ArrayLike, bias: bool = False, closed: bool = False, limit: int = LIMIT
 ) -> Patterns:
@@ -119,6 +121,7 @@ def patterns(
     return Patterns(on[order], weights[order], True, len(on), True)
 
 
+@door
 def sample_patterns(
     X: ArrayLike, count: int = 1000, key: Key = 0, bias: bool = False, draws: int = LIMIT
 ) -> Patterns:
@@ -155,6 +158,7 @@ def sample_patterns(
     return Patterns(on, lines.weights(kept), complete, bound, is_exact)
 
 
+@door
 def is_implementable(
     pattern: ArrayLike, X: ArrayLike, bias: bool = False, closed: bool = False
 ) -> bool:
@@ -199,6 +203,7 @@ def is_implementable(
     return solved(lines.x, signs, lines.off_margin)[0] is not None
 
 
+@door
 def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
     """How many patterns there are at most, and whether that is their number.
 

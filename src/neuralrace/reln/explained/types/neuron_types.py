@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
@@ -147,6 +148,7 @@ class NeuronTypes(Result):
         known = (rest for rest in self.rests if rest.matters)
         return max(known, key=lambda rest: rest.chance, default=None)
 
+    @door
     def stages(self, tolerance: float = 0.05) -> TypeStages:
         """The event-driven form: a sequence of gated networks with rank-one pathways.
 
@@ -183,6 +185,7 @@ class NeuronTypes(Result):
     def plot(self, *, ax: None = None) -> Figure: ...
     @overload
     def plot(self, *, ax: Axes) -> Axes: ...
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """A timeline: the loss, the share of every type, and its gates on every sample.
 
@@ -261,6 +264,7 @@ class NeuronTypes(Result):
         yield from story(self.time, self.shares, self._steady, self.events, self.data)
 
 
+@door
 def types(
     data: Dataset,
     *,

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
 from neuralrace.reln.observed.runs import (
@@ -60,6 +61,7 @@ class SlidingGates:
     states: dict[str, Int[np.ndarray, "N size"]]
     weight: dict[str, Float[np.ndarray, " size"]]
 
+    @door
     def share(self, node: str | None = None) -> float:
         """The share of the weight Σ‖w‖‖a‖ that is in neurons which slide on some sample."""
         names = tuple(self.gates)
@@ -80,6 +82,7 @@ class SlidingGates:
         return "\n".join(lines).replace("%", " %")
 
 
+@door
 def sliding_gates(
     net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: float
 ) -> SlidingGates:
@@ -123,6 +126,7 @@ def sliding_gates(
     return SlidingGates({node: fractions.T}, {node: states.T}, {node: weight})
 
 
+@door
 def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, "T N size"]]:
     """The effective gates of a ReLU network at every recorded moment of a run, fractions included.
 

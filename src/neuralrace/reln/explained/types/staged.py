@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reln.explained.types.crowd import Crowd, descend
@@ -32,6 +33,7 @@ GATES = ("sliding", "rounded", "measured")
 """The kinds of gates that a stage may have."""
 
 
+@door
 def staged(
     run: Trajectory,
     data: Dataset,

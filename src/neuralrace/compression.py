@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import PyTree
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
 from neuralrace.errors import check_kind
@@ -193,12 +192,10 @@ def compress(
 
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
     assert isinstance(net, GDLN)
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     given = checked_weights(net.arch, weights)
     check_finite(given)
     dtype = jnp.result_type(*given.values())
     count = matched(net.arch, data).n_samples
-    samples, width = switch("samples", samples), switch("width", width)
     if not samples and not width:
         return Compressed(net, given, data, UNCHANGED, net, count)
     whole = split_neurons(net.arch, data)

@@ -181,16 +181,32 @@ def _is_switch(value: object) -> bool:
 
 def _list_of(hint: Any) -> Callable[[Any], bool]:
     """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
-    fits, alike = _test(hint), get_origin(hint) is not Annotated
+    fits, alike = _test(hint) or _anything, get_origin(hint) is not Annotated
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
         several = isinstance(value, Iterable) and isinstance(value, Sized) and not single
-        if not several or fits is None or is_traced(value):
+        if not several or is_traced(value):
             return several
         return all(map(fits, value[:1] if alike and kind_of(value) in tuple("biuf") else value))
 
     return test
+
+
+def _mapping_of(key: Any, entry: Any) -> Callable[[Any], bool]:
+    """Whether a value is a mapping, with all keys and entries of these types."""
+    key_fits, fits = _test(key) or _anything, _test(entry) or _anything
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        return all(map(key_fits, value)) and all(map(fits, value.values()))
+
+    return test
+
+
+def _anything(_: object) -> bool:
+    return True
 
 
 def _in_range(hint: Any) -> Callable[[Any], bool]:
@@ -222,13 +238,33 @@ PLAIN = {
 """What is let in as one of Python's own kinds."""
 
 
+LATE = {"Axes": "matplotlib", "matplotlib": "matplotlib", "xarray": "xarray", "pandas": "pandas"}
+"""Names in annotations that functions import when they run, with the package that has them."""
+
+
+class _Late(type):
+    """A class, or a package with classes, that is known by its name and need not be imported."""
+
+    root: str
+
+    def __instancecheck__(cls, value: object) -> bool:
+        name = lambda each: (each.__module__.partition(".")[0], each.__name__)
+        return any(name(each) == (cls.root, cls.__name__) for each in type(value).__mro__)
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Late(name, (), {"root": cls.root})
+
+
 def _read(annotation: Any, names: Mapping[str, Any]) -> Any:
     """An annotation as a type; `Any` where it is missing, or names what only checkers import."""
     if annotation is inspect.Parameter.empty:
         return Any
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    late = {name: _Late(name, (), {"root": root}) for name, root in LATE.items()}
     try:
-        return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
+        return typing.get_type_hints(holder, late | dict(names), include_extras=True)["it"]
     except NameError:
         return Any
 
@@ -258,7 +294,7 @@ def _lenient(hint: Any) -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, TypeVar | str | typing.ForwardRef):
         return Any
-    if hasattr(hint, "dim_str"):
+    if hasattr(hint, "dim_str") and not isinstance(hint, _Late):
         return _kind(_has_shape(hint))
     if origin is Annotated and hint.__origin__ in PLAIN:
         return _kind(_in_range(hint))
@@ -267,7 +303,7 @@ def _lenient(hint: Any) -> Any:
     if origin in (Sequence, Collection, Iterable):
         return _kind(_list_of(args[0]))
     if origin is Mapping:
-        return Mapping[tuple(_lenient(each) for each in args)]  # type: ignore[misc]
+        return _kind(_mapping_of(*args))
     if origin is Callable:
         return Callable
     return PLAIN.get(hint, hint) if isinstance(hint, type) else hint
@@ -304,7 +340,7 @@ def _in_words(hint: Any) -> str:
 
 def _one_in_words(kind: Any) -> str:
     origin, args = get_origin(kind), get_args(kind)
-    if hasattr(kind, "dim_str"):
+    if hasattr(kind, "dim_str") and not isinstance(kind, _Late):
         return f"an array of shape ({kind.dim_str.strip()})"
     if origin is Annotated:
         return f"{_one_in_words(args[0])} {args[1]}".rstrip()

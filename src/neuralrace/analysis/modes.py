@@ -13,7 +13,7 @@ from neuralrace.analysis.representations import finite_array, ratio, weights_of_
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_array, real_number
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, WeightsLike
@@ -251,7 +251,6 @@ def alignment(
 
     ```
     """
-    check_kind("net", net, Network, "pass the network first: alignment(net, weights, bases)")
     arch = net.arch
     lead, stacked = weights_of_runs(arch, weights)
     known: dict[str, np.ndarray] = checked_bases(arch, bases)

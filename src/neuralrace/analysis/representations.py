@@ -44,7 +44,6 @@ def hidden(
 
     ```
     """
-    check_kind("net", net, Network, "pass the network first: hidden(net, weights, data, node)")
     one_of("node", node, net.arch.sizes, "net.arch.hidden lists the hidden nodes")
     return over_runs(_Hidden(node), net, weights, data)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, final
 
 from neuralrace.architecture import build
 from neuralrace.architecture.build import checked_edges, checked_sizes
-from neuralrace.checks import by_name, check_axes
+from neuralrace.checks import by_name
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
 from neuralrace.types import Count, Whole
@@ -442,7 +442,6 @@ class Architecture:
         """
         from neuralrace.plot import draw_graph
 
-        check_axes(ax)
         gates = {} if data is None else getattr(data, "gates", None)
         check_kind("the gates of data", gates, Mapping, "pass the Dataset, or leave data out")
         return draw_graph(self.sizes, self.edges, gates=gates, ax=ax)

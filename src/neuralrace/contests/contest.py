@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, switch, weight_scale
+from neuralrace.checks import one_of, weight_scale
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.outcome import (
     PRINTED,
@@ -447,8 +447,6 @@ def contest(
 
     ```
     """
-    switch("check", check)
-    switch("leads", leads)
     scale = SCALE if start is None and scale is None else scale
     alone = isinstance(candidates, Dataset)
     if criterion is None:

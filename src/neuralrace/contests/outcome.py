@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import by_name, real_array
+from neuralrace.checks import real_array
 from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
 from neuralrace.door import door
@@ -103,7 +103,7 @@ def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]
     ```
     """
     moments = real_array("times", times, wanted="shape (T,)", fix="pass those of the losses")
-    named = by_name("losses", losses, "for example leads(times, {'xor': loss})")
+    named = losses
     curves = [
         real_array(f"losses of {name!r}", loss, wanted="(T,)", fix="one loss per time")
         for name, loss in named.items()

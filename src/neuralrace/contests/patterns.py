@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import check_kind, listed, require, whole_number
+from neuralrace.errors import listed, require, whole_number
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.text import numbered
 from neuralrace.types import ArrayLike, Key
@@ -128,7 +128,6 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
 
     ```
     """
-    check_kind("data", base, Dataset, "rank_patterns(data, patterns) takes one ungated Dataset")
     require(
         not base.gates,
         "patterns are ranked on data without gates",
@@ -178,7 +177,6 @@ def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
 
     ```
     """
-    check_kind("data", base, Dataset, "pass the ungated dataset first")
     wanted = f"(P, {base.n_samples}), one row per pattern"
     masks = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
     require(

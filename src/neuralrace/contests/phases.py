@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number, switch
+from neuralrace.checks import real_array, real_number
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.pictures import draw_phases
@@ -362,7 +362,6 @@ def phase_diagram(
         width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale
     rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
-    check = switch("check", check)
     scout = _Scout(candidates, rule, width, key)
     found = [scout.times(value) for value in grid]
 

@@ -428,7 +428,6 @@ def expected_start(race: Race, scale: float) -> Start:
 
     ```
     """
-    check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
     return _expected(race, scale, "the race")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
@@ -109,7 +108,6 @@ def train_ensemble(
     check_no_optimizer(learning_rate)
     row = one_row("learning_rate", learning_rate)
     rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
     options: Options = {"loss": loss, "evaluate": evaluate, "record": record}

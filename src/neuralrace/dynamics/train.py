@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from neuralrace.checks import check_function, random_key
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
@@ -126,7 +126,6 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
         weights,

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
+from neuralrace.checks import by_name, list_of_names, one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
@@ -137,7 +137,6 @@ def explain(
         seeds=whole_number("seeds", seeds, fix="for example seeds=5"),
         key=random_key(key, "explain"),
     )
-    train = switch("train", train)
     given = {
         "width": width, "scale": scale, "learning_rate": learning_rate, "steps": steps
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, switch
+from neuralrace.checks import one_of
 from neuralrace.contests.pictures import candidate_colours
 from neuralrace.door import door
 from neuralrace.plot import COLOURS, draw_curves
@@ -332,7 +332,6 @@ class Explanation(Result):
         coloured curves have come to rest: a twentieth after the last moment at which one of them
         is further than 1 % of its initial loss from where it ends.
         """
-        log = switch("log", log)
         every = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
         shown = dict(list(every.items())[:DRAWN])
         kind = dict.fromkeys(shown, "theory")

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import check_kind, require
+from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
 from neuralrace.tolerances import LARGEST
@@ -53,7 +53,6 @@ def balance(net: GDLN, weights: WeightsLike) -> Balance:
 
     ```
     """
-    check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     chain_edges(net, 2)
     first, second = chain_weights(net, weights)
     into, out = first @ first.T, second.T @ second
@@ -94,7 +93,6 @@ def balanced_weights(
 
     ```
     """
-    check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     edges = chain_edges(net, 2)
     inputs, hidden, outputs = (net.arch.sizes[node] for node in net.arch.order)
     lam = _checked_lambda(lam, inputs, hidden, outputs)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, require, whole_number
+from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
 from neuralrace.tolerances import EQUAL, NOISE, TINY
@@ -289,7 +289,6 @@ class Saddles:
 
         ```
         """
-        check_kind("escape", escape, Escape, "one of found[modes].escapes")
         point = self[modes]
         require(
             escape in point.escapes,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_number, real_number, switch
+from neuralrace.checks import plain_number, real_number
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
-from neuralrace.errors import NeuralRaceError, check_kind, require
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.find_blocks import Exactness, find_blocks
@@ -292,7 +292,6 @@ class Race(Result):
 
         ```
         """
-        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
         require(
             solution.settings.get("data", self._digest) == self._digest,
             "this is the solution of another race",
@@ -411,7 +410,7 @@ class Race(Result):
 
         ```
         """
-        return latex(*self._written(start), full=switch("full", full))
+        return latex(*self._written(start), full=full)
 
     @door
     def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
@@ -605,7 +604,6 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
-        full = switch("full", full)
         first, *others = (sentence.text for sentence in sentences(self, full))
         left = len(others) - SENTENCES + 1
         if not full and left > 0:
@@ -649,10 +647,6 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
     """
     fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
     fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
-    check_kind("arch", arch, Architecture, fix)
-    check_kind(
-        "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
-    )
     tolerance = real_number(
         "the tolerance",
         tolerance,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import switch
 from neuralrace.door import door
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system, echelon, recognised
@@ -76,7 +75,6 @@ class Variable:
 
         ```
         """
-        full = switch("full", full)
         return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
             ", ".join(first_few(self.edges, full)) + ")"
         )

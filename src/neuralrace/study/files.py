@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuralrace.checks import by_name, file_path, list_of_names, real_number, switch
+from neuralrace.checks import by_name, file_path, list_of_names, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
@@ -73,7 +73,7 @@ def read_task(
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
-    if switch("standardise", standardise):
+    if standardise:
         shown = {node: _standard(values) for node, values in shown.items()}
     for end, values in (("x", shown), ("y", wanted)):
         for node, names in nodes[end].items():

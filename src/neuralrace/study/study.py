@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.checks import by_name, check_function, file_path, writable_folder
+from neuralrace.checks import file_path, writable_folder
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.study.build import Problem, build
@@ -95,8 +95,7 @@ class Study:
 
         ```
         """
-        fix = "for example {'training.steps': 500}"
-        return Study(self.document.changed(by_name("changes", changes, fix), source))
+        return Study(self.document.changed(changes, source))
 
     def quick(self) -> Study:
         """The study in its small version: with the values of its section `[quick]`."""
@@ -125,7 +124,6 @@ class Study:
         """
         from neuralrace.study.run import run
 
-        check_function("tell", tell, "for example tell=print")
         return run(self, tell or (lambda line: None))
 
     @door

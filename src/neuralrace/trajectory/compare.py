@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import real_number, switch
+from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
@@ -123,7 +123,7 @@ class Comparison(Result):
             {name: run.time for name, run in runs.items()},
             {name: run.loss for name, run in runs.items()},
             kind={"reference": "simulation", "other": "theory"},
-            log=switch("log", log),
+            log=log,
             ax=ax,
         )
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
+from neuralrace.checks import by_name, file_path, plain_array, real_array
 from neuralrace.dataset import Dataset, check_data
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
@@ -189,7 +189,6 @@ class Trajectory:
 
         ```
         """
-        check_kind("net", net, Network, "from_weights(net, weights, data, times)")
         check_data(data)
         fix = "sort them and remove repeats; np.unique does both"
         time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
@@ -308,8 +307,6 @@ class Trajectory:
         """
         from neuralrace.trajectory.curves import draw
 
-        check_axes(ax)
-        log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
     @door

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from neuralrace.checks import generator, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import check_kind, warn_user, whole_number
+from neuralrace.errors import warn_user, whole_number
 from neuralrace.reln.explained.fixed_points import (
     FixedPoint,
     Samples,
@@ -266,7 +266,6 @@ def aligned_patterns(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a Dataset, for example tasks.context_decision()")
     count = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
     leak = checked_leak(leak)
     samples = Samples.of(data)

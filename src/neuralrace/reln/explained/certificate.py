@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number, switch
+from neuralrace.checks import real_number
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.evidence import SIMILARITY
@@ -120,7 +120,6 @@ class Certificate(Result):
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
 
-        log = switch("log", log)
         curves = {"gated network": self.outputs_over_time}
         times = {"gated network": self.time}
         if self.floor is not None:

@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, real_array, switch
+from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
@@ -369,9 +369,7 @@ def discover(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     singles = single_runs(runs)
-    weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_of(key)
     hidden = network_of(singles[0]).arch.hidden
     counts = _counts(pathways, most, hidden)  # all that can be wrong is said before the work

@@ -23,7 +23,7 @@ from neuralrace.dynamics import (
     unrolled_steps,
 )
 from neuralrace.dynamics.setup import as_arrays
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.explained.discovery import Discovery
@@ -70,7 +70,6 @@ def refine(
 
     ```
     """
-    check_kind("found", found, Discovery, "pass what nr.reln.discover returned")
     iterations = whole_number("iterations", iterations, fix="for example iterations=100")
     rate = real_number("rate", rate, above=0, fix="for example rate=0.02")
     fix = "for example fit_to=(0, 1)"

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
+from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.progress import progress
 from neuralrace.reln.observed.packed_patterns import (
     PackedPatterns,
@@ -367,7 +367,6 @@ def activity(
     ```
     """
     weights = single_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     boundary = real_number(
         "the boundary, a part of the largest possible pre-activation,",
         boundary,

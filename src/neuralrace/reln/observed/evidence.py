@@ -19,7 +19,6 @@ from neuralrace.door import door
 from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
 from neuralrace.dynamics.setup import pose
 from neuralrace.dynamics.train import diverged
-from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -54,8 +53,6 @@ def evidence(net: Network, data: Dataset) -> dict[str, bool | Callable[..., dict
 
     ```
     """
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     return {"outputs": True, SIMILARITY: Similarity(net, data, _content(data))}
 
 
@@ -145,7 +142,6 @@ def copied_gates(
     ```
     """
     recorded_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     rate, steps = descent_of(run)
     relu = relu_of(run)

@@ -18,7 +18,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics import Descent, System, Until, take_steps
 from neuralrace.dynamics.setup import prepared
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import activity
@@ -250,7 +250,6 @@ def horizons(
         fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
     )
     recorded_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     relu = relu_of(run)
     rate, steps = descent_of(run)

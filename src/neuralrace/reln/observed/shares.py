@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.types import ArrayLike
 
 OTHER = "other"
@@ -65,7 +65,7 @@ class Shares:
         ```
         """
         old = list(self.rounded)
-        by_name("groups", groups, "for example {'pair': ['first', 'second']}")
+
         groups = {new: list_of_names(f"group {new!r}", names) for new, names in groups.items()}
         if not all(groups.values()):
             raise NeuralRaceError(
@@ -125,7 +125,6 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a dataset with labels")
     one_of("label", label, data.labels, "pass labels={…} to the Dataset")
     data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
     values = np.unique(np.asarray(data.labels[label])).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import generator, plain_array, real_array, switch
+from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.possible.cells import Lines, enumerated, solved, too_many
@@ -109,7 +109,6 @@ def patterns(
 
     ```
     """
-    bias, closed = switch("bias", bias), switch("closed", closed)
     limit = whole_number("limit", limit, fix="for example limit=1_000_000")
     lines = Lines.of(_inputs(X), bias, closed)
     bound, is_exact = _bound(X, lines, bias, closed)
@@ -140,7 +139,7 @@ def sample_patterns(
 
     ```
     """
-    lines = Lines.of(_inputs(X), switch("bias", bias), False)
+    lines = Lines.of(_inputs(X), bias, False)
     draws = whole_number("draws", draws, fix="for example draws=1_000_000")
     count = whole_number("the number of patterns", count, fix="for example count=1000")
     rng = generator(key)
@@ -176,7 +175,6 @@ def is_implementable(
 
     ```
     """
-    bias, closed = switch("bias", bias), switch("closed", closed)
     form = "zeros and ones, one per sample"
     on = plain_array("pattern", pattern, wanted=form, fix="for example [1, 0, 1]")
     x = plain_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
@@ -221,7 +219,6 @@ def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
 
     ```
     """
-    bias = switch("bias", bias)
     return _bound(X, Lines.of(_inputs(X), bias, False), bias, False)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.sentences import story
@@ -348,7 +348,6 @@ def types(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the task, for example tasks.extended_xor(0.4)")
     if isinstance(width, list | tuple):
         raise NeuralRaceError(
             "types are known for one hidden layer",

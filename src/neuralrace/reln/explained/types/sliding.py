@@ -149,7 +149,6 @@ def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, 
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     path, net = recorded_weights(run), relu_of(run)
     check_trained_on(run, data)
     rate = descent_of(run)[0]

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import (
@@ -73,7 +73,6 @@ def staged(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     recorded = recorded_weights(run)
     one_of("kind of gates", gates, GATES, "'sliding' is the prediction, 'measured' the reference")
     count = whole_number("the number of stages", stages, fix="for example stages=64")

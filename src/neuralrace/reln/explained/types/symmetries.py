@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.text import numbered
 from neuralrace.tolerances import ROUNDING, ROUNDINGS
@@ -162,7 +162,6 @@ def symmetries(data: Dataset) -> Symmetries:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a Dataset, for example tasks.extended_xor(0.4)")
     return symmetries_of(Samples.of(data), tolerance_of(data))
 
 

@@ -185,10 +185,12 @@ def _list_of(hint: Any) -> Callable[[Any], bool]:
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
-        several = isinstance(value, Iterable) and isinstance(value, Sized) and not single
-        if not several or is_traced(value):
-            return several
-        return all(map(fits, value[:1] if alike and kind_of(value) in tuple("biuf") else value))
+        if single or not isinstance(value, Iterable) or not isinstance(value, Sized):
+            return False
+        entries: Any = value
+        if alike and kind_of(value) in ("b", "i", "u", "f"):  # all entries are of one kind
+            entries = entries[:1]
+        return is_traced(value) or all(map(fits, entries))
 
     return test
 

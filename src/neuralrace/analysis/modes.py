@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float
 
 from neuralrace.analysis.representations import finite_array, ratio, weights_of_runs
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_array, real_number
+from neuralrace.checks import plain_array
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
 
 
 @final
@@ -85,7 +85,7 @@ def singular_values(
 
 
 @door
-def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUAL) -> Modes:
+def follow_modes(weights: ArrayLike, modes: Count | None = None, tie: NotNegative = EQUAL) -> Modes:
     """The singular triples (u, s, v) of a matrix over time, each tracked continuously.
 
     Modes are numbered by strength at the last time, where learning has separated them (an
@@ -112,9 +112,8 @@ def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUA
     ```
     """
     w = finite_array("the weights", weights, "(m, n)")
-    tie = real_number("tie", tie, least=0, fix="tie=1e-6 of the largest value")
     most = min(w.shape[-2:])
-    kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
+    kept = most if modes is None else modes
     require(
         not kept > most,
         "there are fewer modes",

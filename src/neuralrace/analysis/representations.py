@@ -15,10 +15,10 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, check_moments
 from neuralrace.door import door
-from neuralrace.errors import check_kind, require, whole_number
+from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import LARGEST
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, WeightsLike
 from neuralrace.weights import checked_weights
 
 
@@ -152,7 +152,7 @@ def mds(
     points: ArrayLike | None = None,
     *,
     distances: ArrayLike | None = None,
-    dimensions: int = 2,
+    dimensions: Count = 2,
     reference: ArrayLike | None = None,
 ) -> Scaling:
     """Classical multidimensional scaling, with each frame rotated to match the next one in time.
@@ -182,7 +182,6 @@ def mds(
 
     ```
     """
-    dimensions = whole_number("dimensions", dimensions, fix="2 for a picture")
     require(
         (points is None) != (distances is None),
         "mds takes points or distances",

@@ -35,14 +35,14 @@ from neuralrace.contests.times import (
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import Result, Sentence
 from neuralrace.tolerances import MENTIONED
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 if TYPE_CHECKING:
     import pandas
@@ -371,7 +371,7 @@ def contest(
     relative: bool = False,
     longest: float = LONGEST,
     tolerance: float | None = None,
-    width: int | None = None,
+    width: Count | None = None,
     key: Key = 0,
     rtol: float | None = None,
     leak: float = 0.0,
@@ -452,8 +452,6 @@ def contest(
     if criterion is None:
         criterion, relative = (0.5, True) if alone else (0.2, relative)
     rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
-    if width is not None:
-        width = whole_number("the width", width, fix="width=200")
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
         task = with_bias(task) if bias else task

@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import listed, require, whole_number
+from neuralrace.errors import listed, require
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.text import numbered
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -72,7 +72,7 @@ class PatternRanking:
 
     @door
     def plot(
-        self, most: int = 20, *, samples: Mapping[str, int] | None = None
+        self, most: Count = 20, *, samples: Mapping[str, int] | None = None
     ) -> matplotlib.figure.Figure:
         """The fastest patterns, one row each, and the growth rates of all beside them.
 
@@ -81,7 +81,6 @@ class PatternRanking:
         """
         import matplotlib.pyplot as plt
 
-        most = whole_number("most", most, fix="the number of patterns to show")
         fastest = self.patterns[:most]
         colour = cycle_colour(0)
         with style():

@@ -14,7 +14,7 @@ from neuralrace.checks import by_name, list_of_names, one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.explanation.question import (
     Asked,
     Question,
@@ -33,7 +33,7 @@ from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
 """What can be in the table; `gatings` are the user's own."""
@@ -58,13 +58,13 @@ def explain(
     scale: float | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
-    seeds: int = 5,
+    seeds: Count = 5,
     train: bool = True,
     rows: Sequence[str] = ROWS,
-    types: int = 8,
-    stages: int = 64,
-    most: int = 6,
-    neurons: int = 2000,
+    types: Count = 8,
+    stages: Count = 64,
+    most: Count = 6,
+    neurons: Count = 2000,
     key: Key = 0,
 ) -> Explanation:
     """Which small model explains a ReLU network: all of them in one table, best first.
@@ -130,11 +130,11 @@ def explain(
     """
     asked = Asked(
         rows=_checked_rows(rows, gatings),
-        types=whole_number("the number of types", types, fix="for example types=8"),
-        stages=whole_number("the number of stages", stages, fix="for example stages=64"),
-        most=whole_number("most", most, fix="for example most=6"),
-        neurons=whole_number("the number of neurons", neurons, fix="for example neurons=2000"),
-        seeds=whole_number("seeds", seeds, fix="for example seeds=5"),
+        types=types,
+        stages=stages,
+        most=most,
+        neurons=neurons,
+        seeds=seeds,
         key=random_key(key, "explain"),
     )
     given = {

@@ -17,7 +17,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whol
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
 
@@ -149,7 +149,9 @@ class Plateau:
 
 
 @door
-def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
+def plateaus(
+    run: Trajectory, *, least: NotNegative, slope: NotNegative = 1e-3
+) -> tuple[Plateau, ...]:
     """Plateaus: at least `least` long, the loss falling by less than `slope` · L(0) per unit time.
 
     They are found from the slope of the loss between recorded times, without reference to saddles;
@@ -164,8 +166,6 @@ def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Pla
     ```
     """
     _check_run(run)
-    least = real_number("least", least, least=0, fix="the shortest time that counts as a plateau")
-    slope = real_number("slope", slope, least=0, fix="slope=1e-3 of the initial loss per time")
     slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
     flat = np.concatenate([[False], slopes <= slope, [False]])
     starts = np.flatnonzero(flat[1:] & ~flat[:-1])
@@ -217,7 +217,7 @@ def _check_run(run: Trajectory) -> None:
 
 @door
 def chain_time(
-    depth: int, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
+    depth: Count, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
@@ -232,9 +232,6 @@ def chain_time(
 
     ```
     """
-    depth = whole_number(
-        "the depth", depth, fix="the number of edges; nr.linear.deep_limit has D → ∞"
-    )
     fix = "start smaller, or ask for a larger fraction"
     s, d, start, fraction = (
         real_number(name, value, fix="for example s=1.0, start=0.1")

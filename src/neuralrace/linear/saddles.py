@@ -12,15 +12,15 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
 from neuralrace.tolerances import EQUAL, NOISE, TINY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Count, NotNegative
 
 MOST = 10_000
 """The most stationary points that are listed."""
@@ -88,7 +88,7 @@ class Saddle:
 
 
 @door
-def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
+def saddles(net: GDLN, data: Dataset, *, modes: Count | None = None) -> Saddles:
     """The stationary points of an ungated chain: any set of modes, learned fully (Talk).
 
     With Σ^yx (Σ^x)^{−1/2} = Σ_k s_k u_k v_kᵀ, every stationary map of a chain of D ≥ 2 edges is M_S
@@ -122,7 +122,7 @@ def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     )
     values, left, right = _whitened_modes(task)
     if modes is not None:
-        few = whole_number("modes", modes, fix="the number of modes to consider, or None for all")
+        few = modes
         values, left, right = values[:few], left[:, :few], right[:, :few]
     narrow = min(net.arch.sizes[node] for node in net.arch.hidden)
     largest = min(narrow, len(values))
@@ -345,7 +345,7 @@ class Saddles:
         return np.sqrt((rest**2).sum(axis=(1, 2))[:, None] + (gaps**2).sum(axis=2))
 
     @door
-    def visits(self, run: Trajectory, *, within: float = 0.1) -> tuple[Visit, ...]:
+    def visits(self, run: Trajectory, *, within: NotNegative = 0.1) -> tuple[Visit, ...]:
         """The points that a run comes near, in order of time, and how long it stays.
 
         **Arguments:** `run`, a single `Trajectory` with the recorded `weights` (or with the `map`,
@@ -364,7 +364,6 @@ class Saddles:
 
         ```
         """
-        within = real_number("within", within, least=0, fix="within=0.1 of the smallest mode")
         distance = self.distances(maps_of(run))
         nearest = distance.argmin(axis=1)
         near = distance.min(axis=1) <= within * self.values[-1]

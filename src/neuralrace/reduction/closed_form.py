@@ -19,12 +19,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
 from neuralrace.tolerances import ROUNDING
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Finite
 
 NEVER = 1e-14
 """A criterion this close to the final loss, relative to the initial loss, is never reached."""
@@ -120,14 +119,13 @@ class ClosedForm:
         return {name: mode.time_to(value) for name, mode in self.modes.items()}
 
     @door
-    def time_to_loss(self, criterion: float) -> np.ndarray:
+    def time_to_loss(self, criterion: Finite) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does.
 
         NaN where it is not known: what lies between the criterion and the last loss of the modes is
         what a tolerance `dropped`.
         """
         self._check_complete()
-        criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
         least = self.constant + sum(
             count * float(mode.system.loss_at(_at_rest(mode))) for mode, count in self._distinct
         )

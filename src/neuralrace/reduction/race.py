@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_number, real_number
+from neuralrace.checks import plain_number
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
@@ -53,7 +53,7 @@ from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Inside, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -618,7 +618,7 @@ def _has_axes(value: object) -> bool:
 
 
 @door
-def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
+def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 
     First, parts of the network that learn independently are separated. Then orthogonal bases at the
@@ -647,14 +647,6 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
     """
     fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
     fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
-    tolerance = real_number(
-        "the tolerance",
-        tolerance,
-        above=0,
-        below=1,
-        wanted="a relative size of couplings to drop, between 0 and 1",
-        fix=f"leave it out for an exact reduction ({EXACT:g})",
-    )
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread

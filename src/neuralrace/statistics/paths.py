@@ -15,10 +15,10 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError
 from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
-from neuralrace.types import Matrix, WeightsLike
+from neuralrace.types import Count, Matrix, WeightsLike
 from neuralrace.weights import checked_weights
 
 
@@ -268,7 +268,7 @@ class LazyMatrices:
 
 
 @door
-def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> PathStatistics:
+def path_statistics(arch: Architecture, data: Dataset, limit: Count = 100_000) -> PathStatistics:
     """The input-output and input statistics of every path: all that learning sees of the data.
 
     Assumes full-batch gradient flow on the squared loss. Paths with equal ends and gates share
@@ -287,7 +287,6 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
 
     ```
     """
-    limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
     check_targets(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)

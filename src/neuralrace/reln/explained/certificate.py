@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.evidence import SIMILARITY
@@ -23,6 +22,7 @@ from neuralrace.trajectory.compare import (
     output_size,
     output_unit,
 )
+from neuralrace.types import NotNegative
 
 if TYPE_CHECKING:
     import pandas
@@ -108,12 +108,10 @@ class Certificate(Result):
         return self.outputs_mean / self.floor.outputs_mean
 
     @door
-    def holds(self, tolerance: float = 1e-8) -> bool:
+    def holds(self, tolerance: NotNegative = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
-        fix = "for example tolerance=1e-8"
-        limit = real_number("tolerance", tolerance, least=0, fix=fix)
-        return self.loss.whole and self.outputs_max <= limit
+        return self.loss.whole and self.outputs_max <= tolerance
 
     @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:

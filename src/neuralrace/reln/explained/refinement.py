@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.checks import plain_array, real_number
+from neuralrace.checks import plain_array
 from neuralrace.compression import step_work
 from neuralrace.door import door
 from neuralrace.dynamics import (
@@ -29,6 +29,7 @@ from neuralrace.progress import progress
 from neuralrace.reln.explained.discovery import Discovery
 from neuralrace.reln.observed.runs import descent_of, first_weights, network_of, weights_of
 from neuralrace.trajectory import compare
+from neuralrace.types import Count, Positive
 
 
 @door
@@ -36,8 +37,8 @@ def refine(
     found: Discovery,
     *,
     fit_to: int | Sequence[int] = (0,),
-    iterations: int = 100,
-    rate: float = 0.02,
+    iterations: Count = 100,
+    rate: Positive = 0.02,
 ) -> Discovery:
     """Train the gates of the pathways, as real numbers, until the gated network follows better.
 
@@ -70,8 +71,6 @@ def refine(
 
     ```
     """
-    iterations = whole_number("iterations", iterations, fix="for example iterations=100")
-    rate = real_number("rate", rate, above=0, fix="for example rate=0.02")
     fix = "for example fit_to=(0, 1)"
     some = plain_array("fit_to", fit_to, wanted="numbers of runs", fix=fix)
     chosen = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, spelled
@@ -28,7 +28,7 @@ from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_protot
 from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import BOUNDARY, LEAST, MENTIONED, ROUNDING
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Finite, NotNegative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,11 +74,10 @@ class Activity:
         return PackedPatterns.of(self.on)
 
     @door
-    def index(self, at: float | None = None) -> int:
+    def index(self, at: Finite | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
         if at is None:
             return len(self.time) - 1
-        at = real_number("the time", at, fix="for example at=found.time[-1]")
         return int(np.abs(self.time - at).argmin())
 
     @door
@@ -94,14 +93,13 @@ class Activity:
         return {n: np.where(self.packed.moment(n, k), 1.0, self.leak) for n in self.on}
 
     @door
-    def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
+    def counted(self, node: str, least: Finite = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
 
         Neurons below `least` times the largest weight of that moment have none, the rest sum to
         one (to zero where all weights are zero).
         """
         weight = self.weight[self._known(node)]
-        least = real_number("least", least, fix="least=0.01 of the largest weight")
         kept = np.where(weight >= least * weight.max(axis=1, keepdims=True), weight, 0.0)
         total = kept.sum(axis=1, keepdims=True)
         return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
@@ -331,7 +329,7 @@ def activity(
     run: Trajectory,
     data: Dataset,
     *,
-    boundary: float = BOUNDARY,
+    boundary: NotNegative = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,
 ) -> Activity:
     """The pattern of every hidden neuron over samples and training, and its weight.
@@ -367,13 +365,6 @@ def activity(
     ```
     """
     weights = single_weights(run)
-    boundary = real_number(
-        "the boundary, a part of the largest possible pre-activation,",
-        boundary,
-        least=0,
-        wanted="a small number of at least 0",
-        fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
-    )
     net, moments, samples = relu_of(run), len(run.time), data.n_samples
     x = {n: np.asarray(value) for n, value in matched(net.arch, data.gated({})).x.items()}
     size = {node: net.arch.sizes[node] for node in net.arch.hidden}

@@ -31,7 +31,7 @@ from neuralrace.reln.observed.runs import (
 )
 from neuralrace.tolerances import BOUNDARY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,7 +204,7 @@ def horizons(
     run: Trajectory,
     data: Dataset,
     *,
-    tolerance: float = 0.05,
+    tolerance: Positive = 0.05,
     measure: str = "outputs",
     boundary: float = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,
@@ -242,13 +242,6 @@ def horizons(
     """
     fix = "'outputs' is the stricter, and that of MHS Definition 3.1"
     one_of("measure", measure, MEASURES, fix)
-    tolerance = real_number(
-        "the tolerance",
-        tolerance,
-        above=0,
-        wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
-        fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
-    )
     recorded_weights(run)
     check_trained_on(run, data)
     relu = relu_of(run)

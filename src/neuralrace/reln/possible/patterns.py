@@ -13,10 +13,10 @@ from numpy.typing import DTypeLike
 
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.possible.cells import Lines, enumerated, solved, too_many
 from neuralrace.tolerances import MARGIN
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""
@@ -71,7 +71,7 @@ class Patterns:
 
 @door
 def patterns(
-    X: ArrayLike, bias: bool = False, closed: bool = False, limit: int = LIMIT
+    X: ArrayLike, bias: bool = False, closed: bool = False, limit: Count = LIMIT
 ) -> Patterns:
     """Every activity pattern that one ReLU neuron can have on the inputs `X`, exactly.
 
@@ -109,7 +109,6 @@ def patterns(
 
     ```
     """
-    limit = whole_number("limit", limit, fix="for example limit=1_000_000")
     lines = Lines.of(_inputs(X), bias, closed)
     bound, is_exact = _bound(X, lines, bias, closed)
     if is_exact and bound > limit:
@@ -122,7 +121,7 @@ def patterns(
 
 @door
 def sample_patterns(
-    X: ArrayLike, count: int = 1000, key: Key = 0, bias: bool = False, draws: int = LIMIT
+    X: ArrayLike, count: Count = 1000, key: Key = 0, bias: bool = False, draws: Count = LIMIT
 ) -> Patterns:
     """Some of the patterns one ReLU neuron can have, where there are too many to list.
 
@@ -140,8 +139,6 @@ def sample_patterns(
     ```
     """
     lines = Lines.of(_inputs(X), bias, False)
-    draws = whole_number("draws", draws, fix="for example draws=1_000_000")
-    count = whole_number("the number of patterns", count, fix="for example count=1000")
     rng = generator(key)
     found: dict[bytes, np.ndarray] = {}
     for low in range(0, draws, 1000):

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import BIAS
-from neuralrace.checks import one_of, real_number
+from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
@@ -23,7 +23,7 @@ from neuralrace.reln.observed.runs import (
 from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import WeightsLike
+from neuralrace.types import Positive, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
 OFF = 0
@@ -84,7 +84,7 @@ class SlidingGates:
 
 @door
 def sliding_gates(
-    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: float
+    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: Positive
 ) -> SlidingGates:
     """The effective gates of a ReLU network: on, off, or a fraction where a neuron slides.
 
@@ -119,8 +119,7 @@ def sliding_gates(
     ```
     """
     layer = one_hidden_layer(net, weights, data)
-    rate = real_number("the learning rate", learning_rate, above=0, fix="that of the training")
-    fractions, states = filippov(layer.samples, layer.w, layer.a, rate, net.leak)
+    fractions, states = filippov(layer.samples, layer.w, layer.a, learning_rate, net.leak)
     weight = np.linalg.norm(layer.w, axis=1) * np.linalg.norm(layer.a, axis=1)
     node = layer.node
     return SlidingGates({node: fractions.T}, {node: states.T}, {node: weight})

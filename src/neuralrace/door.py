@@ -126,6 +126,8 @@ class _Tests:
         fix, what = next(filter(None, ways), replay), f"{name} is not valid"
         if isinstance(value, tuple) and fix == FIXES["Dataset"]:
             fix = "gatings return (arch, data): pass the data alone"
+        if callable(getattr(value, "init", None)) and callable(getattr(value, "update", None)):
+            fix = "pass it as optimizer=optax.adam(1e-3), without a learning rate"
         if isinstance(value, str) and choices:
             what, fix = f"unknown {name} {value!r:.80}", spelled(value, choices, fix)
         return NeuralRaceError(what, got=shown(value), wanted=words, fix=fix)

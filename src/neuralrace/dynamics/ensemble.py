@@ -19,7 +19,6 @@ from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_unt
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
     Options,
-    check_no_optimizer,
     pose,
     positive_rate,
     recording_steps,
@@ -105,7 +104,6 @@ def train_ensemble(
     ```
     """
     stops = recording_steps(steps, record_every, record_at)
-    check_no_optimizer(learning_rate)
     row = one_row("learning_rate", learning_rate)
     rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))

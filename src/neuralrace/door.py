@@ -296,7 +296,7 @@ def _test(hint: Any) -> Callable[[object], bool] | None:
 def _lenient(hint: Any) -> Any:
     """A type that lets in whatever reads as this one."""
     origin, args = get_origin(hint), get_args(hint)
-    if isinstance(hint, TypeVar | str | typing.ForwardRef):
+    if isinstance(hint, TypeVar | str | typing.ForwardRef) or _is_open(hint):
         return Any
     if hasattr(hint, "dim_str") and not isinstance(hint, _Late):
         return _kind(_has_shape(hint))
@@ -311,6 +311,12 @@ def _lenient(hint: Any) -> Any:
     if origin is Callable:
         return Callable
     return PLAIN.get(hint, hint) if isinstance(hint, type) else hint
+
+
+def _is_open(hint: Any) -> bool:
+    """Whether nothing can be asked of a value of this type, as of most protocols."""
+    protocol = getattr(hint, "_is_protocol", False) is True
+    return typing.is_typeddict(hint) or (protocol and not getattr(hint, "_is_runtime_protocol", 0))
 
 
 # ---- words --------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class Race(Result):
         return len(self.blocks) > 1 or self.is_decoupled
 
     @door
-    def start(self, source: StartLike) -> Start:
+    def start(self, start: StartLike) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
 
         A mapping is taken as the network's initial weights. In a two-edge pathway, a mode starts
@@ -174,18 +174,18 @@ class Race(Result):
 
         ```
         """
-        check_start_known(source)
-        if isinstance(source, Start):
-            self._check_start(source)
+        check_start_known(start)
+        if isinstance(start, Start):
+            self._check_start(start)
             return source
-        if isinstance(source, Mapping):
+        if isinstance(start, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
                 found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
                 found = start_from_number(self.blocks, plain)
         else:
-            found = start_from_number(self.blocks, plain_number(source))
+            found = start_from_number(self.blocks, plain_number(start))
         return replace(found, data=self._digest)
 
     def _check_start(self, start: Start) -> None:

@@ -17,6 +17,7 @@ from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
+from neuralrace.weights import check_untied
 
 
 @final
@@ -251,6 +252,7 @@ def alignment(
     ```
     """
     arch = net.arch
+    check_untied(arch, "alignment")
     lead, stacked = weights_of_runs(arch, weights)
     known: dict[str, np.ndarray] = checked_bases(arch, bases)
     K = next(iter(known.values())).shape[1]

@@ -297,7 +297,7 @@ def weights_of_runs(
 ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "runs _ _"]]]:
     """The leading axes of the weights, and the weights with these axes merged into one."""
     named = dict(weights) if isinstance(weights, Mapping) else {}
-    if set(named) != set(arch.edges):
+    if set(named) != set(arch.matrices):
         checked_weights(arch, named)  # says which edge is missing or unknown
     arrays = {
         edge: finite_array(f"the weights of edge {edge!r}", w, "(…, |t|, |s|)")
@@ -314,7 +314,9 @@ def weights_of_runs(
             fix="pass run.values['weights'] or run.final as it is",
         )
     checked_weights(arch, {edge: w[(0,) * len(lead)] for edge, w in arrays.items()})
-    return lead, {edge: arrays[edge].reshape(-1, *arrays[edge].shape[-2:]) for edge in arch.edges}
+    return lead, {
+        edge: arrays[edge].reshape(-1, *arrays[edge].shape[-2:]) for edge in arch.matrices
+    }
 
 
 def ratio(part: ArrayLike, whole: ArrayLike) -> Float[np.ndarray, ...]:

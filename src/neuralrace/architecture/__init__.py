@@ -1,5 +1,6 @@
 """The graph Γ: nodes, edges, paths, path counting. No arrays."""
 
+from neuralrace.architecture.build import TRANSPOSED as TRANSPOSED
 from neuralrace.architecture.build import check_ends as check_ends
 from neuralrace.architecture.graph import BIAS as BIAS
 from neuralrace.architecture.graph import Architecture as Architecture

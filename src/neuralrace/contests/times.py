@@ -25,6 +25,7 @@ from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
+from neuralrace.weights import check_untied
 
 DRAWN = 301
 """The number of moments of a curve that is drawn."""
@@ -356,7 +357,7 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
     """A candidate as (arch, data), or an error that names it."""
     check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
     if isinstance(candidate, Race):
-        return candidate.arch, candidate.data
+        candidate = candidate.arch, candidate.data
     if not (isinstance(candidate, tuple) and len(candidate) == 2):
         many = f" of {len(candidate)}" if isinstance(candidate, tuple) else ""
         raise NeuralRaceError(
@@ -369,6 +370,7 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
     what = f"candidate {name!r}"
     check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
     check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
+    check_untied(arch, "a contest")
     return arch, data
 
 

@@ -18,7 +18,7 @@ from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
 from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
-from neuralrace.weights import check_finite, checked_weights
+from neuralrace.weights import check_finite, check_untied, checked_weights
 
 
 @final
@@ -80,6 +80,7 @@ def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> Linear
 def chain_edges(net: Network, edges: int | None = None) -> tuple[str, ...]:
     """The edges of a chain from input to output; raises if the graph is not a chain."""
     arch = net.arch
+    check_untied(arch, "the theory of deep linear networks")
     chain = len(arch.inputs) == len(arch.outputs) == 1 and arch.path_count() == 1
     found = arch.paths()[0].edges if chain else ()
     require(

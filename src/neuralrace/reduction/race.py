@@ -54,6 +54,7 @@ from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Inside, Key
+from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -177,9 +178,9 @@ class Race(Result):
         check_start_known(start)
         if isinstance(start, Start):
             self._check_start(start)
-            return source
+            return start
         if isinstance(start, Mapping):
-            plain = {edge: plain_number(value) for edge, value in source.items()}
+            plain = {edge: plain_number(value) for edge, value in start.items()}
             if any(_has_axes(w) for w in plain.values()):
                 found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
@@ -645,8 +646,7 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> R
 
     ```
     """
-    fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
-    fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
+    check_untied(arch, "the reduction")
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread

@@ -19,7 +19,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
 from neuralrace.types import Count, Matrix, WeightsLike
-from neuralrace.weights import checked_weights
+from neuralrace.weights import by_edge, by_matrix, checked_weights
 
 
 @final
@@ -112,7 +112,7 @@ class PathStatistics:
 
     @door
     def velocity(self, weights: WeightsLike) -> dict[str, Matrix]:
-        """−∂L/∂W_e of every edge from the statistics alone (NRR Eqs. 3–4).
+        """−∂L/∂W_e of every edge, or of all edges of a tie, from the statistics (NRR Eqs. 3–4).
 
         `Σ_{p∋e} W_{t̄(p,e)}ᵀ E(p) W_{s̄(p,e)}ᵀ` with
         `E(p) = Σ^yx(p) − Σ_{j: t(j)=t(p)} W_j Σ^x(j,p)`. The inner sum is taken on the rows of the
@@ -144,7 +144,7 @@ class PathStatistics:
                 sooner = accumulate(matrices[:-1], lambda W, w: W @ w.T, initial=first)
                 for edge, left, right in zip(path.edges, [*later][::-1], sooner, strict=True):
                     velocity[edge] += left @ right
-        return self.whole.join(velocity)
+        return self.whole.join(by_matrix(self.arch, velocity))
 
     @door
     def loss(self, weights: WeightsLike) -> float:
@@ -191,10 +191,10 @@ class PathStatistics:
         return {v: orthonormal_columns(np.concatenate(x, axis=1)) for v, x in seen.items()}
 
     def _parts(self, weights: WeightsLike) -> dict[str, Matrix]:
-        """The weights of the parts, cut out of checked ones."""
+        """The weights of the edges of the parts, cut out of checked ones."""
         given = checked_weights(self.whole.whole, weights)
         check_known("the weights", given)
-        return self.whole.split(weights)
+        return by_edge(self.arch, self.whole.split(weights))
 
     def _errors(self, parts: Mapping[str, Matrix]) -> list[Matrix]:
         """E(p) of every group (NRR Eq. 4)."""

@@ -188,7 +188,7 @@ def network_described(net: Network | None) -> dict[str, Any] | None:
     """What JSON can hold of a network."""
     if net is None:
         return None
-    graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
+    graph = net.arch.describe()
     if type(net) is GDLN:
         return graph
     if type(net) is ReLUNetwork:
@@ -205,8 +205,7 @@ def _rebuilt(described: dict[str, Any] | None) -> Network | None:
         return None
     if "class" in described:
         return _rebuilt_own(described)
-    edges = {e: (s, t) for e, (s, t) in described["edges"].items()}
-    arch = Architecture(described["sizes"], edges)
+    arch = Architecture.from_description(described)
     return ReLUNetwork(arch, leak=described["leak"]) if "leak" in described else GDLN(arch)
 
 

@@ -213,7 +213,7 @@ class Trajectory:
                 fix=fix,
             )
         checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()}, net.shapes)
-        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
+        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.matrices}
         loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
         stored = jax.tree.map(np.asarray, over_time)
         return cls(

@@ -231,7 +231,7 @@ def test_errors_say_what_is_missing(branching):
     with refuses("node"):
         seen.switches("q")
     for wrong in ([1, 0], {"other": np.ones(7)}):
-        with refuses("patterns"):
+        with refuses("prototypes"):
             seen.shares(wrong, "h")
     with refuses("p"):
         seen.shares({"p": np.ones(3)}, "h")

@@ -32,6 +32,10 @@ LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
 
 
+LARGE = "the start is too large for neurons to align before the loss falls"
+"""What is said, everywhere, where `AlignedPatterns.too_large` gives a reason."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class AlignedPatterns:
@@ -144,8 +148,8 @@ class AlignedPatterns:
     def too_large(self, width: int, scale: float) -> str | None:
         """Why neurons of this start do not align before the loss falls, or None where they do.
 
-        This is the one place that says so: `aligned`, `consistency` and contests warn by it, and
-        `types` warns too, and refuses where weights do not double.
+        Squared weights must at least double (`growth`). This is the one rule: `aligned`,
+        `consistency` and contests warn by it, and `types` refuses by it.
 
         ```python
         >>> import neuralrace as nr
@@ -157,22 +161,19 @@ class AlignedPatterns:
 
         ```
         """
-        ratio, growth = self.ratio(width, scale), self.growth(width, scale)
-        if ratio > 1:
-            return f"aligning takes {ratio:.3g} times as long as learning"
-        if growth < GROWN:
-            gone = f"until {100 * FALLEN:g} % of the loss has gone"
-            return f"squared weights grow by a factor of only {growth:.3g} {gone}"
-        return None
+        growth = self.growth(width, scale)
+        if not growth < GROWN:
+            return None
+        gone = f"until {100 * FALLEN:g} % of the loss has gone"
+        return f"squared weights grow by a factor of only {growth:.3g} {gone}"
 
     @door
     def warn_if_large(self, width: int, scale: float) -> None:
         """Warn where neurons of this start have not aligned before the loss falls."""
         if (reason := self.too_large(width, scale)) is not None:
             warn_user(
-                f"scale={scale:g} is too large for {width} neurons to align before the loss "
-                f"falls: {reason}, so that the aligned gates say little about this network; start "
-                "from smaller weights"
+                f"{LARGE}: {reason} (scale={scale:g}, {width} neurons), so that the aligned gates "
+                "say little about this network; start from smaller weights"
             )
 
     def rest(self) -> Dataset:

@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
+from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.sentences import story
 from neuralrace.reln.explained.types.crowd import Crowd
@@ -43,7 +43,7 @@ from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
 from neuralrace.reln.observed.activity import opened
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import FALLEN, GROWN
+from neuralrace.tolerances import ENOUGH, GROWN
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import Count, Key, Positive
 
@@ -230,7 +230,7 @@ class NeuronTypes(Result):
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[Sentence]:
-        settings, error, loss = self.trajectory.settings, self.error, self.trajectory.loss
+        settings, error, loss = self.trajectory.settings, self.error, self.wide.loss
         many, rare = f"{numbered(len(self), 'type', '1')} of neurons", self.rare
         lacking = "" if rare is None else (
             f", unless it lacks rare neurons, which has a chance of {percent(rare.chance)}"
@@ -238,19 +238,24 @@ class NeuronTypes(Result):
         yield Sentence(
             "answer",
             f"A ReLU network of width {settings['width']} is predicted to bring its loss from "
-            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.trajectory.time[-1]:.4g}{lacking}: "
-            f"{many} in place of {settings['width']}{self.chosen}.",
+            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.wide.time[-1]:.4g}{lacking}.",
         )
         if rare is not None:
             yield Sentence("rare", str(rare))
-        differ = "It differs" if len(self) == 1 else "They differ"
         assert error.outputs is not None  # types record them
         apart, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
+        one = len(self) == 1
+        can = f"follow{'s' * one} this" if error.outputs <= ENOUGH else (
+            f"do{'es' * one} not follow this closely, and bring{'s' * one} it to "
+            f"{self.trajectory.loss[-1]:.4g}"
+        )  # fmt: skip
         network = "a trained network" + " that has these neurons" * (rare is not None)
         yield Sentence(
             "error",
-            f"{differ} from the wide limit by {apart} % in the loss and {outputs} % in the "
-            f"outputs, on average; {network} differs from it by chance, about as two seeds do.",
+            f"{many} in place of {settings['width']}{self.chosen}{',' * bool(self.chosen)} {can}: "
+            f"{'it differs' if one else 'they differ'} from the wide limit, which predicts it, by "
+            f"{apart} % in the loss and {outputs} % in the outputs, on average; {network} differs "
+            "from it by chance, about as two seeds do.",
         )
         if self.chosen:
             yield Sentence(
@@ -451,15 +456,12 @@ def types(
 
 
 def _check_scale(data: Dataset, width: int, scale: float, leak: float, key: Key) -> None:
-    """Warn where neurons hardly align before the loss falls, and raise where they cannot."""
-    patterns = aligned_patterns(data, key=key, leak=leak)
-    growth = patterns.growth(width, scale)
-    if growth < GROWN:
-        gone = f"until {100 * FALLEN:g} % of the loss has gone"
-        raise NeuralRaceError(
-            "the initial weights are too large for neurons to align before the loss falls",
-            got=f"scale = {scale:g}: squared weights grow by a factor of {growth:.3g} {gone}",
-            wanted=f"a factor of at least {GROWN:g}",
-            fix="predict a network with smaller initial weights, such as a tenth of this scale",
-        )
-    patterns.warn_if_large(width, scale)
+    """Raise where neurons do not align before the loss falls."""
+    reason = aligned_patterns(data, key=key, leak=leak).too_large(width, scale)
+    require(
+        reason is None,
+        LARGE,
+        got=f"scale = {scale:g}: {reason}",
+        wanted=f"a factor of at least {GROWN:g}",
+        fix="predict a network with smaller initial weights, such as a tenth of this scale",
+    )

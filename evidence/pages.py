@@ -107,10 +107,8 @@ def shown(measure: Measure, found: Found) -> str:
 def pages(folder: Path = STORE) -> dict[str, str]:
     """Every page by its name, from the numbers that are stored."""
     kept = read(folder)
-    every = {
-        topic: {claim: restored(claim, kept.get(claim.name)) for claim in of_topic(topic)}
-        for topic in topics()
-    }
+    each = {topic: [restored(c, kept.get(c.name)) for c in of_topic(topic)] for topic in topics()}
+    every = {topic: [e for e in some if e is not None] for topic, some in each.items()}
     facts = json.loads((ROOT / "docs/gallery/facts.json").read_text())
     papers = {t: _paper(t, each, facts) for t, each in every.items() if t != OWN}
     whole = {"index": _summary(every), **papers, OWN: _own(every[OWN])}
@@ -123,18 +121,14 @@ def write(folder: Path = STORE) -> None:
         (folder / f"{name}.md").write_text(text)
 
 
-Entries = Mapping[Claim, Entry | None]
-"""Claims with what is stored of them; None for what has not been measured yet."""
-
-
-def _summary(every: Mapping[str, Entries]) -> list[str]:
-    heads = ("", "claims", *(v.value for v in Verdict), "not measured yet")
+def _summary(every: Mapping[str, Sequence[Entry]]) -> list[str]:
+    heads = ("", "claims", *(v.value for v in Verdict))
     rows, fails, missed = [], [], []
     for topic, each in every.items():
-        count = Counter(None if e is None else e.verdict for e in each.values())
-        numbers = [str(count[key] or "–") for key in (*Verdict, None)]
+        count = Counter(entry.verdict for entry in each)
+        numbers = [str(count[verdict] or "–") for verdict in Verdict]
         rows.append((f"[{_title(topic)}]({topic}.md)", str(len(each)), *numbers))
-        lost = [e for e in each.values() if e and e.verdict is Verdict.FAILS]
+        lost = [entry for entry in each if entry.verdict is Verdict.FAILS]
         links = [(e, f"[{e.claim.name}]({topic}.md#{anchor(e.claim.name)})") for e in lost]
         if topic == OWN:
             missed = [(f"[{e.claim.name}](own.md#{_id(e.claim)})", _why(e)) for e, _ in links]
@@ -179,8 +173,7 @@ def _title(topic: str) -> str:
     return "What this project promises" if topic == OWN else figures().TITLES[topic]
 
 
-def _paper(topic: str, each: Entries, facts: Mapping[str, Any]) -> list[str]:
-    there = [entry for entry in each.values() if entry is not None]
+def _paper(topic: str, each: Sequence[Entry], facts: Mapping[str, Any]) -> list[str]:
     rows = [
         (
             f"[{e.claim.name.split('/')[1]}](#{anchor(e.claim.name)})",
@@ -188,22 +181,22 @@ def _paper(topic: str, each: Entries, facts: Mapping[str, Any]) -> list[str]:
             "–" if e.seeds is None else str(e.seeds),
             e.verdict.value,
         )
-        for e in there
+        for e in each
     ]
     lines = [
         f"# {_title(topic)}",
         "",
-        f"{len(each)} claims: {tally(there)}. [What the paper says, in a page]"
+        f"{len(each)} claims: {tally(each)}. [What the paper says, in a page]"
         f"(../../papers/{topic}/README.md); [how a verdict follows](index.md).",
         "",
         *table(("claim", "where", "seeds", "verdict"), rows),
         "",
         "## Claims",
-        *(line for entry in there for line in told(entry)),
+        *(line for entry in each for line in told(entry)),
         "",
         "## Figures",
     ]
-    lined = {m.line: e for e in there for m in e.claim.measures if m.line[0]}
+    lined = {m.line: e for e in each for m in e.claim.measures if m.line[0]}
     for name in figures().names():
         if name.startswith(f"{topic}/") and name in facts:
             lines += _figure(name, facts[name], lined)
@@ -305,42 +298,37 @@ def _id(claim: Claim) -> str:
     return claim.name.replace("/", "-").replace(".", "")
 
 
-def _own(each: Entries) -> list[str]:
-    sections: dict[str, list[tuple[Claim, Entry | None]]] = {}
-    for claim, entry in each.items():
-        sections.setdefault(claim.where, []).append((claim, entry))
-    there = [entry for entry in each.values() if entry is not None]
-    count = Counter(word(entry) for entry in there)
+def _own(each: Sequence[Entry]) -> list[str]:
+    sections: dict[str, list[Entry]] = {}
+    for entry in each:
+        sections.setdefault(entry.claim.where, []).append(entry)
+    count = Counter(map(word, each))
     lines = [
         f"# {_title(OWN)}",
         "",
-        f"{count['met']} promises are met, {count['missed']} are missed, and "
-        f"{len(each) - len(there)} have not been measured yet. Each has the commit at which it was "
-        "measured at full size. [How a verdict follows](index.md).",
+        f"{count['met']} promises are met, and {count['missed']} are missed. Each has the commit at "
+        "which it was measured at full size. [How a verdict follows](index.md).",
     ]
-    for section, pairs in sections.items():
+    for section, some in sections.items():
         rows = [
-            (f"[{c.name}](#{_id(c)})", "–", "–")
-            if e is None
-            else (
-                f"[{c.name}](#{_id(c)})",
+            (
+                f"[{e.claim.name}](#{_id(e.claim)})",
                 "met" if e.stands else "**missed**",
                 e.made.get("commit") or "–",
             )
-            for c, e in pairs
+            for e in some
         ]
-        detail = [line for c, e in pairs for line in _promise(c, e)]
         lines += ["", f"## {section}", "", *table(("promise", "verdict", "at"), rows)]
-        lines += folded("Sentences, targets and numbers", detail)
+        lines += folded("Sentences, targets and numbers", [x for e in some for x in _promise(e)])
     gone = [f"- `{id}`: now {where}" for id, where in RETIRED.items()]
     return [*lines, *folded("Ids of 0.1 that are no promises any more", gone)]
 
 
-def _promise(claim: Claim, entry: Entry | None) -> list[str]:
-    number = Found(0.0, text="not measured yet") if entry is None else entry.found[0]
+def _promise(entry: Entry) -> list[str]:
+    claim, number = entry.claim, entry.found[0]
     note = f" {number.note}" if number.note else ""
-    told = f"**Measured:** {number.text}.{note}"
     return [
         *("", f'<a id="{_id(claim)}"></a>**{claim.name}.** {claim.says}', ""),
-        *(f"**Target:** {claim.measures[0].target}.", "", told),
+        *(f"**Target:** {claim.measures[0].target}.", ""),
+        f"**Measured:** {number.text}.{note}",
     ]

@@ -306,8 +306,8 @@ def _own(each: Sequence[Entry]) -> list[str]:
     lines = [
         f"# {_title(OWN)}",
         "",
-        f"{count['met']} promises are met, and {count['missed']} are missed. Each has the commit at "
-        "which it was measured at full size. [How a verdict follows](index.md).",
+        f"{count['met']} promises are met, and {count['missed']} are missed. Each has the commit "
+        "at which it was measured at full size. [How a verdict follows](index.md).",
     ]
     for section, some in sections.items():
         rows = [

@@ -125,7 +125,8 @@ def advised(case: tuple[str, int, str]) -> tuple[str, str, float, float | None]:
         kept = None
         if best.kind == "gating":
             pair = gatings.get(best.name)
-            pair = (best.found.arch, best.found.data) if pair is None and best.found else pair
+            if isinstance(best.found, nr.reln.Discovery):
+                pair = best.found.arch, best.found.data
             scale = STARTS[start][depth] or WIDTH**-0.5 / 3**0.5
             kept = best.kept if pair is None else (
                 nr.reln.consistency(*pair, scale=scale, key=1).share

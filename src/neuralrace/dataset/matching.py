@@ -9,7 +9,6 @@ import equinox as eqx
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture, check_ends, joined
-from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
@@ -127,7 +126,7 @@ def pathways(
         wanted="{name: mask or None}",
         fix="name at least one pathway, for example {'common': None}",
     )
-    by_name("masks", masks, "for example {'common': None}")
+
     widths = dict(hidden) if isinstance(hidden, Mapping) else dict.fromkeys(masks, hidden)
     require(
         set(widths) == set(masks),

@@ -10,10 +10,11 @@ from functools import partial
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
+from neuralrace.checks import by_name, list_of_names, one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.explanation.question import (
     Asked,
     Question,
@@ -33,7 +34,7 @@ from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
 """What can be in the table; `gatings` are the user's own."""
@@ -48,6 +49,7 @@ FOLLOWING = ("loss", "outputs", "kept gates")
 """Columns that need a network that follows the run, or its dynamics."""
 
 
+@door
 def explain(
     run_or_data: Trajectory | Dataset,
     gatings: Candidates | None = None,
@@ -57,13 +59,13 @@ def explain(
     scale: float | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
-    seeds: int = 5,
+    seeds: Count = 5,
     train: bool = True,
     rows: Sequence[str] = ROWS,
-    types: int = 8,
-    stages: int = 64,
-    most: int = 6,
-    neurons: int = 2000,
+    types: Count = 8,
+    stages: Count = 64,
+    most: Count = 6,
+    neurons: Count = 2000,
     key: Key = 0,
 ) -> Explanation:
     """Which small model explains a ReLU network: all of them in one table, best first.
@@ -135,15 +137,14 @@ def explain(
     """
     asked = Asked(
         rows=_checked_rows(rows, gatings),
-        types=whole_number("the number of types", types, fix="for example types=8"),
-        stages=whole_number("the number of stages", stages, fix="for example stages=64"),
-        most=whole_number("most", most, fix="for example most=6"),
-        neurons=whole_number("the number of neurons", neurons, fix="for example neurons=2000"),
-        seeds=whole_number("seeds", seeds, fix="for example seeds=5"),
+        types=types,
+        stages=stages,
+        most=most,
+        neurons=neurons,
+        seeds=seeds,
         key=key,
     )
     random_key(key, "explain")  # only checked: all that is asked for here draws from the same key
-    train = switch("train", train)
     given = {
         "width": width, "scale": scale, "learning_rate": learning_rate, "steps": steps
     }  # fmt: skip

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, switch
+from neuralrace.checks import one_of
 from neuralrace.contests.pictures import candidate_colours
+from neuralrace.door import door
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
@@ -166,6 +167,7 @@ class Explanation(Result):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @door
     def times_floor(self, name: str) -> tuple[float, float] | None:
         """How many times further away than another seed a row is, in loss and in outputs."""
         row = self[name]
@@ -210,6 +212,7 @@ class Explanation(Result):
         near = [row for row in near if not self.doubt(row.name)]
         return min(near, key=lambda row: row.variables or 0, default=None)
 
+    @door
     def doubt(self, name: str) -> str:
         """Why a row does not describe the network, in words; empty where nothing says so.
 
@@ -344,6 +347,7 @@ class Explanation(Result):
         """Whether rows are compared by the patterns of neurons alone."""
         return bool(self.rows) and all(row.differ is not None for row in self.rows)
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the loss of the network, solid, and that of the best rows, dashed, best first.
 
@@ -351,7 +355,6 @@ class Explanation(Result):
         coloured curves have come to rest: a twentieth after the last moment at which one of them
         is further than 1 % of its initial loss from where it ends.
         """
-        log = switch("log", log)
         every = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
         shown = dict(list(every.items())[:DRAWN])
         kind = dict.fromkeys(shown, "theory")

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, random_key, weight_scale
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, letter_panels, mark_line, style
@@ -142,6 +143,7 @@ class Consistency(Result):
     def plot(self, *, ax: None = None) -> Figure: ...
     @overload
     def plot(self, *, ax: Axes) -> Axes: ...
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The kept share of every pathway over time, and the samples on which gates are lost.
 
@@ -171,6 +173,7 @@ class Consistency(Result):
         return ax
 
 
+@door
 def consistency(
     arch: Architecture,
     data: Dataset,

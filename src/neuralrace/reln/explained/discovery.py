@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, real_array, switch
+from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
@@ -148,11 +149,13 @@ class Discovery(Result):
         """The start values of the gated network: the first run's own initial weights."""
         return self.network().split(first_weights(self.runs[0]))
 
+    @door
     def gates(self, run: int = 0) -> dict[str, Float[np.ndarray, "N size"]]:
         """The gates of every neuron of a run: those of its pathway."""
         run = self._run(run)
         return {node: each.pattern[each.member[run]].T for node, each in self.layers.items()}
 
+    @door
     def network(self, run: int = 0) -> SplitNetwork:
         """The gated network for a run: `.arch`, `.data`, and `.split(weights)` for start values.
 
@@ -168,6 +171,7 @@ class Discovery(Result):
             counts={node: len(each) for node, each in self.layers.items()},
         )
 
+    @door
     def train(self, run: int = 0, **options: Any) -> Trajectory:
         """Train the gated network from the initial weights of a run, with its step and length.
 
@@ -188,6 +192,7 @@ class Discovery(Result):
             )
         return number
 
+    @door
     def plot(
         self, node: str | None = None, *, label: str | None = None, ax: Axes | None = None
     ) -> Axes:
@@ -303,6 +308,7 @@ class Discovery(Result):
             yield Sentence("no elbow", text)
 
 
+@door
 def discover(
     runs: Trajectory | Iterable[Trajectory],
     data: Dataset,
@@ -373,9 +379,7 @@ def discover(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     singles = single_runs(runs)
-    weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_of(key)
     hidden = network_of(singles[0]).arch.hidden
     counts = _counts(pathways, most, hidden)  # all that can be wrong is said before the work
@@ -470,6 +474,7 @@ def _gates_of_runs(
     return every
 
 
+@door
 def elbow(discrepancy: ArrayLike) -> int:
     """The number of pathways at the elbow of E(1), E(2), …, as `discover` defines it.
 

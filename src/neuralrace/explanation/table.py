@@ -317,7 +317,7 @@ class Explanation(Result):
         best = self.best
         if best is None or not isinstance(best.found, Discovery):
             return ()
-        return tuple(f"{best.name}: {text}." for text in best.found.in_words)
+        return (f"Of the {best.name}, {'; '.join(best.found.in_words)}.",)
 
     @property
     def _of_types(self) -> tuple[str, ...]:

@@ -241,7 +241,7 @@ class Discovery(Result):
     def _printed(self) -> pandas.DataFrame:
         """With the samples in words."""
         table = self.frame()
-        table["where"] = list(self.words.values())
+        table["where"] = [said.removeprefix("for ") for said in self.words.values()]
         return table.drop(columns="node")
 
     @property
@@ -491,7 +491,7 @@ def elbow(discrepancy: ArrayLike) -> int:
     )
     if values.ndim != 1 or not values.size:
         raise NeuralRaceError(
-            "an elbow is found in a list of numbers",
+            "discrepancy must be a list of numbers",
             got=f"shape {values.shape}",
             wanted="shape (K,), at least one number",
             fix=fix,

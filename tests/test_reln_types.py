@@ -9,7 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.naming import in_groups, where
+from neuralrace.reln.naming import in_groups, where
 from neuralrace.reln.explained.types import symmetries
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.learning_times import matrix_races
 from neuralrace.contests import Kept
 from neuralrace.errors import NeuralRaceError
 
@@ -50,6 +51,18 @@ def test_no_printed_time_depends_on_the_tolerance():
         assert abs(loose.time - tight.time) <= digit
         known += 1
     assert unknown >= 2 and known >= 5  # the sample has both
+
+
+def test_a_race_that_hardly_rests_at_a_saddle_has_no_time_that_rounding_decides():
+    """Its plateau moves too fast to count as rest, and yet rounding decides when it leaves."""
+    *_, (race, criterion) = matrix_races(np.random.default_rng(777), 17)
+    loose, tight = (
+        nr.contest(
+            {"c": race}, start=0.01, criterion=criterion, rtol=rtol, leads=False
+        ).entrants["c"]
+        for rtol in (1e-6, 1e-13)
+    )
+    assert loose.unknown == tight.unknown == "the race rests at a saddle"
 
 
 def test_a_race_at_a_saddle_is_said_to_be_there():

@@ -59,6 +59,9 @@ DROPPED = (
 )
 """Why it is not known when a candidate learns what its reduction left out."""
 
+SADDLE = "the race rests at a saddle"
+"""Why it is not known when a candidate learns that leaves a saddle by rounding alone."""
+
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
 
@@ -497,10 +500,10 @@ def learning_time(
     """When the loss falls to the criterion, and how that was found.
 
     The closed form is used if there is one. Otherwise the race is solved, for `longest` times one
-    over the largest strength. Where it rests before it reaches the criterion, it may be at a saddle
-    that it leaves by rounding alone: it is solved again with another tolerance, from a start that
-    differs by rounding, and the time is unknown if the two differ. The time is 0 if the criterion
-    is met at the start.
+    over the largest strength. Where it rests before it reaches the criterion, and always where some
+    block is a matrix, it may be at a saddle that it leaves by rounding alone: it is solved again
+    with another tolerance, from a start that differs by rounding, and the time is unknown if the
+    two differ. The time is 0 if the criterion is met at the start.
     """
     if race.constant < criterion <= race.outside:
         return LearningTime(np.inf, "solved race", DROPPED)
@@ -514,12 +517,12 @@ def learning_time(
     if form is not None:
         return LearningTime(float(form.time_to_loss(criterion)), "closed form")
     found, rests = _solved_time(race, start, criterion, longest, rtol)
-    if rests:
+    if rests or any(w.size > 1 for weights in start.weights for w in weights.values()):
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
         again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
         if not abs(found.time - again.time) <= PRINTED * found.time:
-            return LearningTime(np.inf, "solved race", "the race rests at a saddle")
+            return LearningTime(np.inf, "solved race", SADDLE)
     return found
 
 

@@ -53,6 +53,12 @@ AVERAGE = (
 )
 """Why it is not known when a pathway learns from an average start that does not learn."""
 
+LARGE = (
+    "the start is so large that the part of it that the race leaves out matters; a smaller one is "
+    "predicted"
+)
+"""Why it is not known when a candidate learns whose loss at the start is off (`Start.gap`)."""
+
 DROPPED = (
     "what the tolerance of its reduction dropped keeps the loss above the criterion, and can be "
     "learned; a smaller tolerance drops less"
@@ -127,6 +133,11 @@ class Entrant:
         alignment = self.start.alignment
         mixed = alignment is not None and alignment < 1 - EQUAL
         return mixed and max(self.race.arch.path_lengths) > 2
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the reduction drops nothing, and the start leaves out little (`Start.gap`)."""
+        return self.race.is_exact and not self.start.is_large
 
     @property
     def lateness(self) -> str:
@@ -270,7 +281,9 @@ class Rule:
             fix="start nearer to zero, or lower the criterion",
         )
         unknown = found.unknown
-        if (
+        if start.is_large and np.isinf(found.time) and criterion > race.constant:
+            unknown = LARGE
+        elif (
             self.scale is not None
             and np.isinf(found.time)
             and found.unknown != DROPPED
@@ -437,7 +450,7 @@ def expected_start(race: Race, scale: float) -> Start:
 
 
 def _expected(race: Race, scale: float, what: str) -> Start:
-    found = start_from_scale(race.blocks, race.split, scale)
+    found = start_from_scale(race.blocks, race.split, race.outside, scale)
     if found is None:
         raise NeuralRaceError(
             f"{what} has pathways of other than two edges: their average start from random "

@@ -241,14 +241,13 @@ def row(name: str, seeds: int, neurons: int) -> Row:
     apart = lambda a, b: float(np.trapezoid(np.abs(a - b), many.time) / size)
     never = np.isinf([mean, *times]).all()
     pairs_of = list(itertools.combinations(range(seeds), 2))
-    outcomes = found.outcomes
-    near = np.abs(parts[:, -1:] - outcomes["left"].to_numpy()).argmin(axis=1)
-    counts = np.bincount(near, minlength=len(outcomes))
+    near = np.abs(parts[:, -1:] - [course.left for course in found.courses]).argmin(axis=1)
     fine, said = True, []
-    for k, chance, left in zip(counts, outcomes["chance"], outcomes["left"], strict=True):
-        ends = binomtest(int(k), seeds).proportion_ci(0.99)
+    for i, course in enumerate(found.courses):
+        k, chance = int((near == i).sum()), course.chance
+        ends = binomtest(k, seeds).proportion_ci(0.99)
         fine &= bool(ends.low <= chance <= ends.high)
-        said.append(f"{100 * left:.2g} % left: chance {100 * chance:.0f} %, {k} of {seeds}")
+        said.append(f"{100 * course.left:.2g} % left: chance {100 * chance:.0f} %, {k} of {seeds}")
     return Row(
         name,
         1.0 if never else mean / float(np.mean(times)),

@@ -1,5 +1,7 @@
 """What a ReLU network will do, against networks and gradient descent written out in NumPy."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -140,9 +142,20 @@ def test_the_first_sentence_says_the_time_and_its_interval():
 def test_what_is_not_learned_in_time_is_said():
     found = nr.predict(XOR, **(OPTIONS | {"steps": 40}))
     assert np.isinf(found.time_to(0.1)).all()
-    assert "is not learned by t = 4;" in found.sentences()[0].text
+    assert "learned at" not in found.sentences()[0].text
     early = nr.predict(XOR, **(OPTIONS | {"steps": 2, "scale": 1e-5, "networks": 0}))
     assert early.no_types and early.band is None and np.isnan(early.time_to(0.1).low)
+
+
+def test_networks_that_do_not_get_there_come_before_the_wide_limit():
+    found = nr.predict(XOR, **OPTIONS)
+    still = replace(found, networks=np.where(np.arange(19)[:, None] < 4, found.networks, 0.3))
+    text, time = still.sentences()[0].text, f"t = {found.time_to(0.1).mean:.4g}"
+    assert text.index("4 of 19") < text.index(time)
+    most = replace(found, networks=np.where(np.arange(19)[:, None] < 12, found.networks, 0.3))
+    text = most.sentences()[0].text
+    assert text.index(time) < text.index("12 of 19")
+    assert np.isinf(most.time_to(0.1).high) and np.isfinite(most.time_to(0.1).low)
 
 
 @pytest.mark.parametrize(

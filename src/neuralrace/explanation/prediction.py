@@ -18,7 +18,7 @@ from neuralrace.reln import NeuronTypes, Rest
 from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.neuron_types import grouped
 from neuralrace.results import SHARE, Result, Sentence, framed
-from neuralrace.text import numbered, percent
+from neuralrace.text import percent
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import Key
 
@@ -276,22 +276,22 @@ class Prediction(Result):
     def _answer(self) -> str:
         share, likely = self.criteria[0], self.courses[0]
         time, low, high = self.time_to(share)
-        end, learned = self.trajectory.time[-1], percent(1 - share)
+        end, learned = f"t = {self.trajectory.time[-1]:.4g}", percent(1 - share)
+        when = [_reached(self.trajectory.time, loss, share) for loss in self.networks]
+        many, there = len(when), int(np.isfinite(when).sum())
+        simulated = f"{many} simulated network{'s' * (many > 1)}"
+        late = 2 * there < many and not math.isinf(time)
         if math.isinf(time):
-            said = f"{learned} is not learned by t = {end:.4g}"
-            said += f"; {percent(likely.left)} of the loss is left then"
+            said = f"{learned} is not learned by {end} ({percent(likely.left)} of the loss is left)"
+            said += f", nor by any of {simulated}" * (many > there == 0)
+        elif late:
+            said = f"{learned} is learned by no more than {there} of {simulated} by {end}; "
+            said += f"the wide limit, which has more neurons, gets there at t = {time:.4g}"
         else:
             said = f"{learned} learned at t = {time:.4g}"
-        if self.band is not None:
-            simulated = numbered(len(self.networks), "simulated network")
-            if math.isinf(low):
-                said += f", nor by any of {simulated}"
-            elif math.isinf(high):
-                reached = [_reached(self.likely.time, loss, share) for loss in self.networks]
-                said += f"; {np.isfinite(reached).sum()} of {simulated} get there, "
-                said += f"from t = {low:.4g} on"
-            else:
-                said += f" ({low:.4g} to {high:.4g} in {simulated})"
+            said += f" ({low:.4g} to {high:.4g} in {simulated})" * (many == there > 0)
+        if there and not late and (there < many or math.isinf(time)):
+            said += f"; {there} of {simulated} get there, from t = {low:.4g} on"
         if len(self.courses) > 1:
             said += f", which has a chance of {percent(likely.chance)}"
             for other in self.courses[1:]:

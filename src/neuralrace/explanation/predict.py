@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import jax
 import numpy as np
 
-from neuralrace.checks import entries, generator, one_of, real_number, shown, switch, weight_scale
+from neuralrace.checks import entries, generator, one_of, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.explanation.prediction import Outcome, Prediction
-from neuralrace.reln.explained.alignment import NEURONS
+from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, losses_of
 from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.neuron_types import child, trajectory_of
 from neuralrace.reln.explained.types.rare import Rest, rests_of
-from neuralrace.tolerances import FALLEN, UNSTABLE
+from neuralrace.tolerances import UNSTABLE
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import Count, Key, Positive, Whole
 
 LAYERS = ("W1", "W2")
 """The layers of the network; `BIASES` are those of its biases."""
@@ -31,20 +31,21 @@ NETWORKS = 19
 """How many networks of the width are simulated: nine in ten others are between these."""
 
 
+@door
 def predict(
     data: Dataset,
     *,
-    width: int,
+    width: int | Sequence[int],
     scale: float | Mapping[str, float] | None = None,
-    init: Literal["torch"] | None = None,
+    init: str | None = None,
     bias: bool = False,
     leak: float = 0.0,
-    learning_rate: float,
-    steps: int,
+    learning_rate: Positive,
+    steps: Count,
     criterion: float | Sequence[float] = 0.1,
     loss: str = "squared",
-    networks: int = NETWORKS,
-    neurons: int = NEURONS,
+    networks: Whole = NETWORKS,
+    neurons: Count = NEURONS,
     key: Key = 0,
 ) -> Prediction:
     """What a ReLU network with one hidden layer will do, at any scale of its first weights.
@@ -92,7 +93,6 @@ def predict(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the task, for example tasks.extended_xor(0.4)")
     require(
         loss == "squared",
         "predict knows the squared loss only: loss is another one",
@@ -108,26 +108,23 @@ def predict(
             fix="train deeper networks: nr.train_ensemble, and nr.reln.discover for their gates",
         )
     width = whole_number("width", width, fix="for example width=100")
-    many = whole_number("networks", networks, least=0, fix="for example networks=19")
-    neurons = whole_number("neurons", neurons, fix="for example neurons=2000")
-    rate = real_number("learning_rate", learning_rate, above=0, fix="for example 0.1")
     leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
-    steps = whole_number("steps", steps, fix="for example steps=2000")
     shares = [criterion] if isinstance(criterion, int | float) else entries("criterion", criterion)
     fix = "a share of the initial loss, such as criterion=0.1, or several"
     shares = [real_number("criterion", each, above=0, below=1, fix=fix) for each in shares]
     require(shares, "criterion is empty", got="no share", wanted="one share or more", fix=fix)
-    start = _start(data, width, scale, init, switch("bias", bias))
-    limit = Limit.of(data, start, rate, steps, leak, neurons, generator(key))
-    _check_stable(limit.wide.loss, rate)
+    start = _start(data, width, scale, init, bias)
+    limit = Limit.of(data, start, learning_rate, steps, leak, neurons, generator(key))
+    _check_stable(limit.wide.loss, learning_rate)
     every = rests_of(limit, child(key, 0))
     trained = np.zeros((0, len(limit.wide.stops)))
-    if many:
+    if networks:
         with jax.enable_x64(True):
             crowd = Crowd.of(limit.samples, None, leak)
-        trained = losses_of(crowd, start.networks(child(key, 2), many), rate, limit.wide.stops)
+        first = start.networks(child(key, 2), networks)
+        trained = losses_of(crowd, first, learning_rate, limit.wide.stops)
         for one in trained:
-            _check_stable(one, rate)
+            _check_stable(one, learning_rate)
     whole = trajectory_of(data, limit, limit.wide.loss, limit.wide.outputs)
     courses = _courses(data, limit, whole, every)
     return Prediction(
@@ -139,7 +136,7 @@ def predict(
         leak=leak,
         key=key,
         init=init,
-        no_types=_no_types(limit),
+        no_types=_no_types(data, limit, key),
         networks=trained,
         _limit=limit,
     )
@@ -228,16 +225,15 @@ def _courses(
     return tuple(sorted(found, key=lambda each: -each.chance))
 
 
-def _no_types(limit: Limit) -> str:
+def _no_types(data: Dataset, limit: Limit, key: Key) -> str:
     """Why neurons are not grouped into types, or nothing."""
-    start, wide = limit.start, limit.wide
+    start = limit.start
     if start.bias:
         return "outputs have biases, which are no neurons; a bias as an input of ones has types"
     if start.uniform or len(np.unique([*start.w, *start.a])) > 1:
         return "weights do not all start Gaussian with one standard deviation"
-    if wide.begins is None:
+    if limit.wide.begins is None:
         return "the loss does not begin to fall in this time"
-    if not wide.aligned:
-        gone = f"{100 * FALLEN:g} %"
-        return f"the weights are too large for neurons to align before {gone} of the loss is gone"
-    return ""
+    patterns = aligned_patterns(data, key=key, leak=limit.crowd.leak)
+    reason = patterns.too_large(start.width, float(start.w[0]))
+    return "" if reason is None else f"{LARGE}, {reason}"

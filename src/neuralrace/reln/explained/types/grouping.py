@@ -42,7 +42,6 @@ class Wide:
     others: dict[str, Float[np.ndarray, "T n o"]]
     begins: int | None
     looks: list[Neurons]
-    aligned: bool
 
 
 def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
@@ -50,7 +49,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
     even = np.linspace(0, steps, BEFORE + 1)
     grid = np.unique(np.append(even, np.geomspace(1, steps, BEFORE)).round().astype(int))
     part = descend(crowd, neurons, rate, grid[:1])
-    initial, begins, aligned = float(part.loss[0]), 0, False
+    initial, begins = float(part.loss[0]), 0
     for share in FALLS:  # from larger weights, the loss begins to fall before neurons have aligned
         part = descend(crowd, neurons, rate, grid, until=(1 - share) * initial)
         begins = len(part.stops) - 1
@@ -58,9 +57,8 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
             if begins < len(grid) - 1:
                 part = descend(crowd, neurons, rate, grid)
             others = part.values.get("others", {})
-            return Wide(part.stops, part.loss, part.values["outputs"], others, None, [], False)
-        aligned = _squares(part.final) >= GROWN * _squares(neurons)
-        if aligned:
+            return Wide(part.stops, part.loss, part.values["outputs"], others, None, [])
+        if _squares(part.final) >= GROWN * _squares(neurons):
             break
     stops, loss, seen = [part.stops], [part.loss], [part.values]
     looks = [part.final]
@@ -76,7 +74,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
     joined = np.concatenate
     values = jax.tree.map(lambda *parts: joined(parts), *seen)
     others = values.get("others", {})
-    return Wide(joined(stops), joined(loss), values["outputs"], others, begins, looks, aligned)
+    return Wide(joined(stops), joined(loss), values["outputs"], others, begins, looks)
 
 
 def _squares(neurons: Neurons) -> float:

@@ -160,7 +160,7 @@ def test_networks_that_do_not_get_there_come_before_the_wide_limit():
 
 @pytest.mark.parametrize(
     ("changed", "types"),
-    [({}, False), ({"scale": 1e-4}, True), ({"scale": 1e-4, "bias": True}, False),
+    [({"scale": 0.05}, False), ({"scale": 1e-4}, True), ({"scale": 1e-4, "bias": True}, False),
      ({"scale": {"W1": 1e-4, "W2": 1e-5}}, False), ({"scale": None, "init": "torch"}, False)],
 )  # fmt: skip
 def test_types_explain_where_neurons_align_and_a_reason_stands_where_not(changed, types):

@@ -32,8 +32,8 @@ class Wide:
     """The wide limit: loss and outputs, the moment at which it begins to learn, and neurons then.
 
     `begins` is None where the loss does not begin to fall in this time. `looks` are the neurons at
-    a few moments, the first of them when it does; `aligned` says whether their squared weights had
-    doubled by then. `others` are the outputs on further samples, where the crowd is observed there.
+    a few moments, the first of them when it does. `others` are the outputs on further samples,
+    where the crowd is observed there.
     """
 
     stops: Int[np.ndarray, " T"]

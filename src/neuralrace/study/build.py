@@ -291,13 +291,13 @@ def masks_of(
 ) -> Given:
     """For each pathway where it is on: a mask, or None for always."""
     if gating.masks is not None:
-        if not gating.masks:
-            raise (place / "masks").error(
-                "there are no pathways",
-                got="masks = {}",
-                wanted="one expression per pathway",
-                fix='for example masks = { one = "context == 1" }',
-            )
+        (place / "masks").require(
+            gating.masks,
+            "there are no pathways",
+            got="masks = {}",
+            wanted="one expression per pathway",
+            fix='for example masks = { one = "context == 1" }',
+        )
         masks = _evaluated(gating.masks, settings, data, folder, place / "masks")
         return Given(value(masks, _none), code(masks))
     if gating.each is not None:
@@ -412,13 +412,13 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
 
 
 def _check_mask(mask: np.ndarray, data: Dataset, place: Place, name: str) -> None:
-    if mask.shape != (data.n_samples,):
-        raise place.error(
-            f"the mask {name!r} does not fit the task",
-            got=f"{len(mask)} values",
-            wanted=f"{data.n_samples}, one per sample",
-            fix="write one row per sample, in the order of the task",
-        )
+    place.require(
+        mask.shape == (data.n_samples,),
+        f"the mask {name!r} does not fit the task",
+        got=f"{len(mask)} values",
+        wanted=f"{data.n_samples}, one per sample",
+        fix="write one row per sample, in the order of the task",
+    )
     if not mask.any():
         raise place.error(
             f"the pathway {name!r} is on for no sample",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 
 from neuralrace.study.build import UNGATED, Problem, graph_of, neurons
-from neuralrace.study.grid import spread
 from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
 from neuralrace.study.steps import Call, Each, Given, Item, Merged, Name, code, value
@@ -154,10 +153,9 @@ def _explanation(problem: Problem, seeds: Seeds) -> Step:
 def _phases(problem: Problem, seeds: Seeds) -> Step:
     settings, options = problem.settings, problem.settings.phase_diagram
     assert options is not None
-    name = options.name or options.key.rpartition(".")[2]
     arguments = contest_options(settings) | {"precision": options.precision}
     arguments |= {"check": True} if settings.contest.check else {}
-    made = Call("nr.phase_diagram", Name("candidates"), name, Name("values"), **arguments)
+    made = Call("nr.phase_diagram", Name("candidates"), options.called, Name("values"), **arguments)
     shown = "print(phases)" if settings.contest.check else "print(phases.crossovers)"
     return Step(made, "", (shown,), "phase_diagram")
 
@@ -186,13 +184,6 @@ def _learning_times(problem: Problem, seeds: Seeds) -> Step:
     made = Call("nr.trajectory.crossing_time", Name("many.time"), Name("loss"), level)
     over = Call("zip", Name("many.loss"), Name("networks_at"), strict=True)
     return Step(Each(made, "loss, value", over), "", ("print(learning_times)",), "phase_diagram")
-
-
-def networks_at(problem: Problem) -> list[float]:
-    """The values of a phase diagram with trained networks."""
-    options = problem.settings.phase_diagram
-    assert options is not None
-    return list(options.networks_at or spread(options.values))
 
 
 STEPS: Mapping[str, Callable[[Problem, Seeds], Step]] = {

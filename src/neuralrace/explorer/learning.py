@@ -55,7 +55,7 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     answer = ANSWERS["train"](Work(problem, relu=runs))
     return {
         "final": [number(loss) for loss in runs.loss[:, -1]],
-        "learning_time": [number(time) for time in answer.frame().iloc[:, -1]],
+        "learning_time": [number(time) for time in answer.frame()["time"]],
         "sentences": texts(answer),
     }
 
@@ -188,7 +188,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
         answer = ANSWERS["types"](Work(problem))
-    found = answer.value[0] if isinstance(answer.value, tuple) else answer.value
+    found = answer.value
     at = np.unique(np.linspace(0, len(found.time) - 1, 80).astype(int))  # at most so many
     states, shares = found.states[at], found.shares[at]
     return {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, final
 
 import numpy as np
@@ -184,19 +185,14 @@ def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -
 
     ```
     """
-    runs: list[tuple[str, float, float]] = []
-    for value, winner in zip(values, winners, strict=True):
-        who = winner or "nobody"
-        if runs and runs[-1][0] == who:
-            runs[-1] = (who, runs[-1][1], value)
-        else:
-            runs.append((who, value, value))
+    places = zip((winner or "nobody" for winner in winners), values, strict=True)
+    runs = [(who, [v for _, v in those]) for who, those in groupby(places, key=itemgetter(0))]
     if len(runs) == 1:
         return f"{runs[0][0]} is first for {drawn(name, values)}."
-    (first, _, end), *middle, (last, begin, _) = runs
-    parts = [f"{first} up to {name} = {end:.3g}"]
-    parts += [f"{who} from {a:.3g} to {b:.3g}" for who, a, b in middle]
-    told = ", ".join([*parts, f"{last} from {name} = {begin:.3g} on"])
+    (first, begin), *middle, (last, end) = runs
+    parts = [f"{first} up to {name} = {begin[-1]:.3g}"]
+    parts += [f"{who} from {those[0]:.3g} to {those[-1]:.3g}" for who, those in middle]
+    told = ", ".join([*parts, f"{last} from {name} = {end[0]:.3g} on"])
     return f"For {drawn(name, values)}, the first is {told}."
 
 

@@ -132,10 +132,8 @@ def task_call(task: Task, folder: Path, files: Mapping[Path, str]) -> Any:
         return None
     columns = lambda end, node: {name or node: list(names) for name, names in end.items()}
     options: dict[str, Any] = {"x": columns(task.x, "x"), "y": columns(task.y, "y")}
-    options |= {"labels": list(task.labels)}
-    options |= {} if task.weight is None else {"weight": task.weight}
-    options |= {"standardise": True} if task.standardise else {}
-    options |= {"scale": dict(task.scale)} if task.scale else {}
+    extra = {"weight": task.weight, "standardise": task.standardise, "scale": dict(task.scale)}
+    options |= {"labels": list(task.labels)} | {n: each for n, each in extra.items() if each}
     return Call("nr.study.read_task", copied(task.file, folder, files), **options)
 
 

@@ -110,9 +110,10 @@ class Several(Result):
         """The rows of all results, below each other."""
         return self._joined({name: each.frame() for name, each in self.results.items()})
 
-    def _printed(self) -> pandas.DataFrame:
+    def _printed(self) -> pandas.DataFrame | None:
         printed = {name: each._printed() for name, each in self.results.items()}
-        return self._joined({n: table for n, table in printed.items() if table is not None})
+        there = {name: table for name, table in printed.items() if table is not None}
+        return self._joined(there) if there else None
 
     def _joined(self, tables: Mapping[Any, pandas.DataFrame]) -> pandas.DataFrame:
         import pandas

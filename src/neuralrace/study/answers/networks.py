@@ -186,7 +186,9 @@ def _drawn(work: Work) -> list[Part]:
     import matplotlib.pyplot as plt
 
     with style():
-        figure, ax = plt.subplots(figsize=picture_size())
+        width, height = picture_size()
+        rows = max(map(len, (arch.inputs, arch.hidden, arch.outputs)))
+        figure, ax = plt.subplots(figsize=(width, height * min(1.0, 0.25 * (rows + 1))))
         arch.draw(data, ax=ax)
     alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
     picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")

@@ -101,6 +101,9 @@ class Predicted(Result):
             table.attrs["units"] |= {"relu_mean": SHARE, "relu_after_shift": SHARE}
         return table
 
+    def _printed(self) -> pandas.DataFrame:
+        return self.frame().drop(columns=["start", "end", "whole"])
+
     def sentences(self) -> tuple[Sentence, ...]:
         """How near ReLU networks come, how near the gated ones, and what remains."""
         off = f"the loss of the gated network is off by {percent(mean(self.theory))} of the "

@@ -108,8 +108,10 @@ def contest_sentences(
 
 def _table(found: Contest) -> Table:
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
-    caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: the lowest loss that "
-    caption += "these gates can reach."
+    caption = (
+        f"Time to a loss of {levels}; start: {found.start}. Learns: the share of the loss that "
+    )
+    caption += "these gates can learn."
     return Table.of(found, caption, "contest.csv")
 
 

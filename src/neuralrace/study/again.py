@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from neuralrace.checks import file_path, writable_folder
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.report import File, Page, Picture, from_json, write
 from neuralrace.study.document import Document, read_document
@@ -48,6 +49,7 @@ class Rewritten:
     failed: int = 0
 
 
+@door
 def write_again(folder: str | Path, out: str | Path | None = None) -> Rewritten:
     """Write the report of a folder again, from what was computed; nothing is trained or solved.
 

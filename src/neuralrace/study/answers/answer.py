@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from neuralrace.door import door
 from neuralrace.plot import current_look
 from neuralrace.report import Code, Curves, Part, Section
 from neuralrace.results import Result, Sentence
@@ -76,6 +77,7 @@ class Answer(Result):
         """The answer in words, the most important sentence first."""
         return self.said or self.result.sentences()
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The curves of the answer, or its result as that draws itself."""
         curves = (part for part in self.parts if isinstance(part, Curves))

@@ -10,15 +10,19 @@ from neuralrace.cli.completion import VARIABLE, completion
 from neuralrace.cli.exploring import explore
 from neuralrace.cli.options import pairs, print_json, use_float64, with_look
 from neuralrace.cli.studies import check, new, report, run, status
-from neuralrace.errors import NeuralRaceError, require
+from neuralrace.errors import NeuralRaceError
 
 __all__ = ["commands", "main", "pairs", "print_json", "use_float64", "with_look"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
-MOVED = ("list", "reproduce", "claims")
-"""Commands on the papers, which were here before 0.2."""
+MOVED = {
+    "list": "python -m papers list",
+    "reproduce": "python -m papers reproduce",
+    "claims": "python -m evidence --only",
+}
+"""Commands on the papers, which were here before 0.2, and what they are now."""
 
 
 class _InOrder(click.Group):
@@ -28,13 +32,13 @@ class _InOrder(click.Group):
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        require(
-            cmd_name not in MOVED or ctx.resilient_parsing,
-            f"the command {cmd_name!r} is not part of the package",
-            got=f"neuralrace {cmd_name}",
-            wanted=", ".join(self.commands),
-            fix=f"in a checkout of the repository: python -m papers {cmd_name}",
-        )
+        if cmd_name in MOVED and not ctx.resilient_parsing:
+            raise NeuralRaceError(
+                f"the command {cmd_name!r} is not part of the package",
+                got=f"neuralrace {cmd_name}",
+                wanted=", ".join(self.commands),
+                fix=f"in a checkout of the repository: {MOVED[cmd_name]}",
+            )
         return super().get_command(ctx, cmd_name)
 
 

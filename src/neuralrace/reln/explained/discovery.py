@@ -491,7 +491,7 @@ def elbow(discrepancy: ArrayLike) -> int:
     )
     if values.ndim != 1 or not values.size:
         raise NeuralRaceError(
-            "an elbow is found in a list of numbers",
+            "discrepancy must be a list of numbers",
             got=f"shape {values.shape}",
             wanted="shape (K,), at least one number",
             fix=fix,

@@ -25,7 +25,7 @@ from tests.test_errors import refuses
 COLUMNS = {
     Comparison: "mean max outputs start end whole shift mean_after_shift",
     Certificate: "quantity node mean max seed_mean seed_max per_seed",
-    Consistency: "pathway kept worst lost",
+    Consistency: "pathway kept worst lost implementable",
     Discovery: "node pathway share neurons on_for differ",
     NeuronTypes: "type neurons share_first share on_for slides_on events",
     StationaryPoints: "point learned loss index stable neutral family rate residual",

@@ -210,7 +210,8 @@ def _basis(found: Contest) -> str:
     levels = {float(f"{entrant.criterion:.9g}") for entrant in found.entrants.values()}
     level = " / ".join(f"{each:.4g}" for each in sorted(levels))
     share = f"{found.rule.criterion:g} of {ZERO}, " * found.rule.relative
-    return f"Criterion: {share}loss {level}; start: {found.start}."
+    assumed = f"; width: {found.width} neurons" * ({*found.candidates} <= {ALIGNED})
+    return f"Criterion: {share}loss {level}; start: {found.start}{assumed}."
 
 
 def in_order(found: Contest) -> list[str]:

@@ -132,8 +132,10 @@ def task_call(task: Task, folder: Path, files: Mapping[Path, str]) -> Any:
         return None
     columns = lambda end, node: {name or node: list(names) for name, names in end.items()}
     options: dict[str, Any] = {"x": columns(task.x, "x"), "y": columns(task.y, "y")}
+    groups = {name: list(columns) for name, columns in task.groups.items()}
     extra = {"weight": task.weight, "standardise": task.standardise, "scale": dict(task.scale)}
-    options |= {"labels": list(task.labels)} | {n: each for n, each in extra.items() if each}
+    extra |= {"labels": list(task.labels), "groups": groups}
+    options |= {n: each for n, each in extra.items() if each or n == "labels"}
     return Call("nr.study.read_task", copied(task.file, folder, files), **options)
 
 

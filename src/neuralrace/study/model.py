@@ -210,12 +210,18 @@ class Task(Section):
         default=None, description="the column of sample weights", examples=["weight"]
     )
     standardise: bool = Field(
-        default=False, description="shift and scale every input column to mean 0, deviation 1"
+        default=False,
+        description="shift and scale input columns to mean 0, deviation 1, not codes of −1, 0, 1",
     )
     scale: dict[str, float] = Field(
         default={},
         description="factors of columns of x and y, after `standardise`: scale.a = 2 doubles a",
         examples=[{"side": 0.5}],
+    )
+    groups: dict[str, Names] = Field(
+        default={},
+        description="names for several columns that `scale` multiplies at once",
+        examples=[{"cue": ["rule1", "rule2"]}],
     )
 
     def rules(self) -> list[Rule]:
@@ -230,7 +236,7 @@ class Task(Section):
             "each column in x or in y",
             "leave it out of one of them; masks may name any column",
         )
-        columns = ("x", "y", "labels", "weight", "standardise", "scale")
+        columns = ("x", "y", "labels", "weight", "standardise", "scale", "groups")
         rules = self.only_with(("builtin", "python"), "parameters")
         rules += self.only_with(("file",), *columns)
         return [one, *rules, twice] if one.holds else [one]

@@ -15,7 +15,7 @@ import neuralrace as nr
 from neuralrace import results
 from neuralrace.behaviour import StationaryPoints, decision_task, shallow_agent, stationary_points
 from neuralrace.contests import Contest, Kept, PhaseDiagram
-from neuralrace.explanation import Explanation, Row
+from neuralrace.explanation import Explanation, Prediction, Row
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.reln import Certificate, Consistency, Discovery, NeuronTypes
 from neuralrace.results import Result, Sentence, framed
@@ -36,6 +36,7 @@ COLUMNS = {
     Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time time left differ pace near",
+    Prediction: "share time low high",
 }
 
 
@@ -75,6 +76,7 @@ def every():
         race(),
         race().modes(0.01),
         stationary_points(shallow_agent(), decision_task(), starts=8),
+        nr.predict(data, width=64, scale=1e-3, learning_rate=0.1, steps=400, neurons=200),
     ]  # fmt: skip
 
 

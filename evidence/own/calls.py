@@ -99,13 +99,12 @@ def example_calls(rooms: tuple[str, ...]) -> tuple[Call, ...]:
 
     def made(function: Any, *args: Any, **kwargs: Any) -> Any:
         name = getattr(function, "__qualname__", "")
-        known = not any(
-            isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))
-        )
-        if name in names and name not in calls and known:
+        if name in names and name not in calls:
             with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(function).bind(*args, **kwargs)
-                calls[name] = Call(name, function, bound)
+                leaves = jax.tree.leaves((args, kwargs))
+                if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+                    calls[name] = Call(name, function, bound)
         return function(*args, **kwargs)
 
     for value in names.values():

@@ -14,6 +14,7 @@ from neuralrace.reduction import solve as solution
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.solve import solve_blocks
+from tests.test_errors import refuses
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(

@@ -196,6 +196,12 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
+LARGE_START = 0.1
+"""A start is large where the loss of a race there is off by more than this part of the network's.
+
+Its decaying half then matters, which the race leaves out: learning times are off, too.
+"""
+
 # Explanations of a network -----------------------------------------------------------------------
 
 NEAR = 2.0

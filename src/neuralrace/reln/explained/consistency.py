@@ -246,7 +246,7 @@ def consistency(
     random = random_key(key, "consistency")
     if start is None:
         scale = weight_scale(scale)
-        aligned_start = start_from_scale(race.blocks, race.split, scale)
+        aligned_start = start_from_scale(race.blocks, race.split, race.outside, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
             small = aligned_patterns(data, key=key, neurons=200, leak=leak, limit=1)  # a probe

@@ -241,7 +241,7 @@ class Discovery(Result):
     def _printed(self) -> pandas.DataFrame:
         """With the samples in words."""
         table = self.frame()
-        table["where"] = list(self.words.values())
+        table["where"] = [said.removeprefix("for ") for said in self.words.values()]
         return table.drop(columns="node")
 
     @property

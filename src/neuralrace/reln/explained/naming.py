@@ -97,7 +97,8 @@ def _exactly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
 
 def _spelled(values: Values) -> str:
     word = "and" if len(values) == 1 else "or"
-    parts = [f"{name} {several([str(v) for v in some], word)}" for name, some in values.items()]
+    short = lambda v: f"{v:g}" if isinstance(v, np.floating) else str(v)
+    parts = [f"{name} {several([short(v) for v in some], word)}" for name, some in values.items()]
     return " and ".join(parts)
 
 

@@ -21,6 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import EnumType
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def public_names(rooms: tuple[str, ...]) -> dict[str, Any]:
         module = importlib.import_module(f"neuralrace.{room}")
         for name in module.__all__:
             value = getattr(module, name)
+            if isinstance(value, EnumType):  # whose members are named
+                continue
             if callable(value) and str(getattr(value, "__module__", "")).startswith("neuralrace"):
                 found[value.__qualname__] = value
                 members = vars(value).items() if isinstance(value, type) else ()

@@ -187,12 +187,13 @@ def _list_of(hint: Any) -> Callable[[Any], bool]:
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
-        if single or not isinstance(value, Iterable) or not isinstance(value, Sized):
+        several = isinstance(value, Iterable) and isinstance(value, Sized)
+        if single or not several or is_traced(value):
             return False
         entries: Any = value
         if alike and kind_of(value) in ("b", "i", "u", "f"):  # all entries are of one kind
             entries = entries[:1]
-        return is_traced(value) or all(map(fits, entries))
+        return all(map(fits, entries))
 
     return test
 
@@ -220,14 +221,18 @@ def _in_range(hint: Any) -> Callable[[Any], bool]:
 
 
 def _has_shape(hint: Any) -> Callable[[object], bool]:
-    """Whether a value has the shape that jaxtyping writes, whatever it holds."""
+    """Whether a value has the shape that jaxtyping writes, and holds numbers if it says so."""
     import jaxtyping
 
     axes = jaxtyping.Shaped[np.ndarray, hint.dim_str]
 
-    def test(value: object) -> bool:
+    anything = hint.dtypes is jaxtyping.Shaped.dtypes
+
+    def test(value: Any) -> bool:
         try:
-            return isinstance(np.broadcast_to(np.False_, np.shape(value)), axes)  # type: ignore[arg-type]
+            array = value if hasattr(value, "dtype") else np.asarray(value)
+            numeric = anything or kind_of(array) in ("b", "i", "u", "f", "V")
+            return numeric and isinstance(np.broadcast_to(np.False_, np.shape(array)), axes)
         except ValueError:  # ragged
             return False
 

@@ -224,9 +224,9 @@ def _has_shape(hint: Any) -> Callable[[object], bool]:
     """Whether a value has the shape that jaxtyping writes, and holds numbers if it says so."""
     import jaxtyping
 
-    axes = jaxtyping.Shaped[np.ndarray, hint.dim_str]
+    axes: Any = jaxtyping.Shaped[np.ndarray, hint.dim_str]
 
-    anything = hint.dtypes is jaxtyping.Shaped.dtypes
+    anything = hint.dtypes is axes.dtypes
 
     def test(value: Any) -> bool:
         try:

@@ -181,13 +181,14 @@ def _is_switch(value: object) -> bool:
     return isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
 
 
-def _list_of(hint: Any) -> Callable[[Any], bool]:
+def _list_of(hint: Any, ordered: bool) -> Callable[[Any], bool]:
     """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
     fits, alike = _test(hint) or _anything, get_origin(hint) is not Annotated
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
         several = isinstance(value, Iterable) and isinstance(value, Sized)
+        several &= not (ordered and isinstance(value, set | frozenset))
         if single or not several or is_traced(value):
             return False
         entries: Any = value
@@ -310,7 +311,7 @@ def _lenient(hint: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return typing.Union[tuple(_lenient(each) for each in args)]  # noqa: UP007
     if origin in (Sequence, Collection, Iterable):
-        return _kind(_list_of(args[0]))
+        return _kind(_list_of(args[0], origin is Sequence))
     if origin is Mapping:
         return _kind(_mapping_of(*args))
     if origin is Callable:

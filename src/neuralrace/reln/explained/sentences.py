@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reln.explained.naming import where
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
+from neuralrace.reln.naming import where
 from neuralrace.results import Sentence
 from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import ROUNDING, SMALL

@@ -185,6 +185,9 @@ BLOCK_RESTS = 1e-4
 ROUTE_RESTS = 1e-10
 """A route from one stationary point to another has come to rest at this speed ‖dW/dt‖ / ‖W‖."""
 
+UNSTABLE = 2.0
+"""Descent is not stable where the loss grows to more than this times its initial value."""
+
 # Contests --------------------------------------------------------------------------------------
 
 COMPARABLE = 0.5

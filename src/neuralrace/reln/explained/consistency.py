@@ -23,7 +23,7 @@ from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
-from neuralrace.reln.explained.naming import in_groups, name_columns, name_of
+from neuralrace.reln.naming import in_groups, name_columns, name_of
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork

@@ -11,6 +11,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.dynamics.functions import ByCode
+from neuralrace.dynamics.methods import clock_of
 
 FACTOR = 2.0
 package = types.ModuleType("package")
@@ -95,19 +96,45 @@ def test_a_function_that_calls_itself():
 NET, DATA = nr.ReLUNetwork((2, 4, 1)), nr.tasks.xor()
 
 
+def factored(outputs, targets):
+    """A loss with a factor that is an attribute of itself."""
+    return factored.factor * jnp.sum((outputs["y"] - targets["y"]) ** 2, axis=1)
+
+
+def squares(outputs, targets):
+    return jnp.sum((outputs["y"] - targets["y"]) ** 2, axis=1)
+
+
+READ = {
+    "of a module": (package.sub, lambda: package.sub.factor),
+    "of an object": (settings, lambda: settings.scale({"W1": 1.0})),
+    "of a function": (factored, lambda: factored.factor),
+    "by globals": (settings, lambda: globals()["settings"].factor),
+    "by vars": (settings, lambda: vars(settings)["factor"]),
+    "by getattr": (settings, lambda: getattr(settings, "fac" + "tor")),
+    "by eval": (settings, lambda: eval("settings.factor")),
+    "of a function's module": (settings, lambda: squares.__globals__["settings"].factor),
+}
+"""Ways to read a number that another part of a program may set."""
+
+
 @pytest.mark.parametrize("anew", [False, True])
-@pytest.mark.parametrize("where", [package.sub, settings])
+@pytest.mark.parametrize("how", READ)
 @pytest.mark.parametrize("what", ["loss", "record"])
-def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what, where, anew):
+def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what, how, anew):
+    where, number = READ[how]
+
     def functions():
-        if where is settings:
+        if how == "of a function":
+            return factored, lambda w: factored.factor * jnp.sum(w["W1"] ** 2)
+        if how == "by eval":
             return (
-                lambda o, t: settings.factor * jnp.sum((o["y"] - t["y"]) ** 2, axis=1),
-                lambda w: jnp.sum(settings.scale(w) ** 2) / settings.factor,
+                lambda o, t: eval("settings.factor") * squares(o, t),
+                lambda w: eval("settings.factor") * jnp.sum(w["W1"] ** 2),
             )
         return (
-            lambda o, t: package.sub.factor * jnp.sum((o["y"] - t["y"]) ** 2, axis=1),
-            lambda w: package.sub.factor * jnp.sum(w["W1"] ** 2),
+            lambda o, t: number() * squares(o, t),
+            lambda w: number() * jnp.sum(w["W1"] ** 2),
         )
 
     made = functions()
@@ -123,6 +150,25 @@ def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what, where, ane
     once = first()
     where.factor = 2.0
     assert first() == pytest.approx(2 * once)
+
+
+def test_values_that_cannot_be_read_end_in_no_error_of_ours():
+    class Broken:
+        @property
+        def factor(self):
+            raise RuntimeError("not now")
+
+    endless, broken = [], Broken()
+    endless.append(endless)
+    functions = (lambda w: len(endless) * w["W1"], lambda w: (broken, w["W1"])[1])
+    for function in functions:
+        once = ByCode(function)
+        assert once == once and ByCode(function) != once
+        run = nr.train(
+            NET, NET.init(0, 0.5), DATA, learning_rate=0.1, steps=1, record={"first": function}
+        )
+        assert np.isfinite(run.values["first"]).all()
+    assert clock_of(optax.GradientTransformation(functions[0], functions[0]), 1).name == "other"
 
 
 class Weighted:

@@ -78,6 +78,16 @@ def every():
     ]  # fmt: skip
 
 
+def test_files_are_of_the_kind_that_their_ending_says(tmp_path):
+    run = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
+    for save in (run.save, nr.compare(run, run).save):
+        with refuses("path", ".csv"):
+            save(tmp_path / "x.csv")
+    with refuses("path"):
+        nr.compare(run, run).save(3)
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_result_has_the_columns_that_it_documents(every):
     assert {type(each) for each in every} == {*COLUMNS}
     for each in every:

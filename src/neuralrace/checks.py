@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_name",
-    "check_axes",
-    "check_function",
     "check_known",
     "check_subsets",
     "entries",
@@ -312,14 +310,6 @@ def file_path(path: object, example: str) -> Path:
     return Path(path)
 
 
-def check_function(what: str, value: object, fix: str) -> None:
-    """Raise where `value` is neither None nor something that can be called."""
-    if value is not None and not callable(value):
-        raise NeuralRaceError(
-            f"{what} must be a function", got=shown(value), wanted="a function, or None", fix=fix
-        )
-
-
 def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
     """A path to write to, or an error where it is one of the files that are to be kept."""
     if path.resolve() in {each.resolve() for each in kept}:
@@ -332,7 +322,7 @@ def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
     return path
 
 
-def writable_folder(folder: Path) -> Path:
+def writable_folder(folder: Path, what: str = "the folder") -> Path:
     """A folder, made if it is not there, in which files can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -340,7 +330,7 @@ def writable_folder(folder: Path) -> Path:
             pass
     except OSError as error:
         raise NeuralRaceError(
-            f"cannot write to the folder {str(folder)!r}",
+            f"cannot write to {what} {str(folder)!r}",
             got=error.strerror or type(error).__name__,
             wanted="a folder that is writable, or that can be made",
             fix="choose another folder, such as --out out/figures",
@@ -363,7 +353,7 @@ def put_file(path: Path, content: bytes) -> Path:
     return path
 
 
-# ---- random keys and axes -----------------------------------------------------------------------
+# ---- random keys ---------------------------------------------------------------------------------
 
 
 def random_key(key: Key | None, what: str = "this") -> jax.Array:
@@ -409,12 +399,3 @@ def generator(key: Key, what: str = "this") -> np.random.Generator:
     import jax
 
     return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
-
-
-def check_axes(ax: object) -> None:
-    """Raise where `ax` is neither None nor axes of matplotlib."""
-    if ax is None:
-        return
-    from matplotlib.axes import Axes
-
-    check_kind("ax", ax, Axes, "pass axes of plt.subplots(), or leave ax out")

@@ -6,7 +6,7 @@ subspace that learning ever reaches. Everything is found once, on the host, in f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import final
 
 import equinox as eqx
@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
@@ -35,7 +35,7 @@ Bases = dict[str, np.ndarray | None]
 
 @final
 class Piece(eqx.Module):
-    """Where the matrix of one small edge acts in that of a large one: `left · w · rightᵀ`.
+    """Where a small matrix acts in a large one: `left · w · rightᵀ`.
 
     `rows` and `columns` are the neurons it joins (None: all), `left` and `right` the bases of
     their subspaces (None: the neurons themselves).
@@ -151,6 +151,7 @@ def split_work(arch: Architecture, data: Dataset) -> float:
     return EDGE * sum(parts.get(s, 1) * parts.get(t, 1) for s, t in arch.edges.values())
 
 
+@door
 def compress(
     net: Network, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
 ) -> Compressed:
@@ -167,7 +168,8 @@ def compress(
 
     **Width.** The smallest subspaces with S_in = span of the data, S_out = everything,
     `S_v ⊇ W_e S_{s(e)}` for edges into v and `S_v ⊇ W_fᵀ S_{t(f)}` for edges out of v: all
-    gradients lie in them, now and later. One hidden layer keeps at most inputs + outputs neurons;
+    gradients lie in them, now and later. Nodes whose edges share weights share one subspace, which
+    holds what each of them needs. One hidden layer keeps at most inputs + outputs neurons;
     two adjacent wide Gaussian layers keep all. Orthogonal ones shrink in float64 only: in float32
     they are not orthogonal enough, and nothing that could still grow is dropped.
 
@@ -191,46 +193,52 @@ def compress(
 
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
     assert isinstance(net, GDLN)
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     given = checked_weights(net.arch, weights)
     check_finite(given)
     dtype = jnp.result_type(*given.values())
     count = matched(net.arch, data).n_samples
-    samples, width = switch("samples", samples), switch("width", width)
     if not samples and not width:
         return Compressed(net, given, data, UNCHANGED, net, count)
     whole = split_neurons(net.arch, data)
     start = whole.split(given)
     bases: Bases = dict.fromkeys(whole.arch.sizes)
     with threadpool_limits(1, "blas"):  # matrices this thin are quicker on one thread
-        fewer, spans = _fewer_samples(whole.data)
+        fewer, shown = _fewer_samples(whole.data)
         if width:
-            bases = _subspaces(whole.arch, start, spans)
+            bases = _subspaces(whole.arch, start, shown)
         fewer = fewer if samples else whole.data
         if any(bases[v] is not None for v in fewer.x):
             x = {v: x if (q := bases[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
             fewer = Dataset(x, fewer.y, fewer.gates, fewer.sample_weight)
             fewer = _fewer_samples(fewer)[0] if samples else fewer
-    arch = Architecture(
-        {v: n if (q := bases[v]) is None else q.shape[1] for v, n in whole.arch.sizes.items()},
-        whole.arch.edges,
-    )
-    small = {}
-    for edge, (source, target) in arch.edges.items():
-        right, left = bases[source], bases[target]
-        w = start[edge] if left is None else left.T @ start[edge]
-        small[edge] = jnp.asarray(w if right is None else w @ right, dtype)
+    sizes = {v: n if (q := bases[v]) is None else q.shape[1] for v, n in whole.arch.sizes.items()}
+    frozen = {
+        edge: value
+        if isinstance(value, float)
+        else _between(np.array(value), *(bases[v] for v in whole.arch.edges[edge]))
+        for edge, value in whole.arch.frozen.items()
+    }
+    arch = Architecture(sizes, whole.arch.edges, whole.arch.ties, frozen)
+    small = {
+        name: jnp.asarray(_between(start[name], bases[source], bases[target]), dtype)
+        for name, (source, target) in arch.matrix_ends.items()
+    }
     lift = _lift(whole, {e: np.asarray(w, np.float64) for e, w in given.items()}, bases, dtype)
     return Compressed(GDLN(arch), small, fewer, lift, net, count)
 
 
-def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
-    """A dataset of few rows that learning cannot tell from this one, and the span of its inputs.
+def _between(matrix: np.ndarray, right: np.ndarray | None, left: np.ndarray | None) -> np.ndarray:
+    """A matrix from the subspace of its source to that of its target."""
+    matrix = matrix if left is None else left.T @ matrix
+    return matrix if right is None else matrix @ right
+
+
+def _fewer_samples(data: Dataset) -> tuple[Dataset, Mapping[str, np.ndarray]]:
+    """A dataset of few rows that learning cannot tell from this one, and what its inputs show.
 
     Gates are per node or edge. Every row weighs the same, 1/R, hence the √R.
     """
     factor = class_factor(data)
-    spans = {v: _span(x) for v, x in factor.x.items()}
     norm = factor.left + sum(float(np.vdot(y, y)) for y in factor.y.values())
     rounding = data.n_samples * np.finfo(float).eps ** 2 * norm
     extra = int(factor.left > rounding or len(factor.row_class) == 0)
@@ -242,7 +250,7 @@ def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
         left = factor.left if len(factor.row_class) else norm
         next(iter(y.values()))[-1, 0] = np.sqrt(rows * left)
     index = np.append(factor.row_class, np.zeros(extra, int))
-    return Dataset(x, y, {name: gate[index] for name, gate in factor.gates.items()}), spans
+    return Dataset(x, y, {name: gate[index] for name, gate in factor.gates.items()}), factor.x
 
 
 def _span(x: np.ndarray) -> np.ndarray | None:
@@ -258,46 +266,75 @@ SWEEPS = 8
 """Sweeps over the hidden nodes, beyond one for each, before one that still grows is kept whole."""
 
 
-def _subspaces(arch: Architecture, weights: Mapping[str, np.ndarray], spans: Bases) -> Bases:
+def _subspaces(
+    arch: Architecture, weights: Mapping[str, np.ndarray], shown: Mapping[str, np.ndarray]
+) -> Bases:
     """The smallest subspaces that contain all gradients, by sweeping until none grows.
 
-    A node that grows on and on, as between wide Gaussian matrices, is kept whole: any larger
-    subspace is as exact, and the search stays cheap. From then on every sweep that goes on makes
-    one more node whole, so that the search ends, and it ends only where nothing grows.
+    Nodes of one class have one subspace. A class that grows on and on, as between wide Gaussian
+    matrices, is kept whole: any larger subspace is as exact, and the search stays cheap. From then
+    on every sweep that goes on makes one more class whole, so that the search ends, and it ends
+    only where nothing grows.
     """
-    bases: Bases = {v: spans.get(v) for v in arch.sizes}
-    for v in arch.hidden:
-        bases[v] = np.zeros((arch.sizes[v], 0))
-    pushed: dict[tuple[str, str], int] = {}  # how much of a node's basis went through an edge
-    sweeps = len(arch.hidden) + SWEEPS
+    of = arch.class_of
+    members = {c: [v for v in arch.sizes if of[v] == c] for c in dict.fromkeys(of.values())}
+    bases: Bases = {}
+    for c, nodes in members.items():
+        seen = [shown[v] for v in nodes if v in shown]
+        span = _span(np.concatenate(seen)) if seen else np.zeros((arch.sizes[c], 0))
+        bases[c] = None if any(v in arch.outputs for v in nodes) else span
+    grown = [c for c, nodes in members.items() if any(v in arch.hidden for v in nodes)]
+    around = {c: _neighbours(arch, weights, members[c]) for c in grown}
+    pushed: dict[tuple[str, int], int] = {}  # how much of a neighbour's basis went to a class
+    sweeps = len(grown) + SWEEPS
     for sweep in range(2 * sweeps):
-        before = {v: _dimension(bases[v], arch.sizes[v]) for v in arch.hidden}
-        for v in arch.hidden:
-            into = ((e, weights[e], arch.edges[e][0]) for e in arch.incoming[v])
-            out = ((f, weights[f].T, arch.edges[f][1]) for f in arch.outgoing[v])
-            for edge, matrix, other in (*into, *out):
-                basis = bases[v]
+        before = {c: _dimension(bases[c], arch.sizes[c]) for c in grown}
+        for c in grown:
+            for i, (matrix, other) in enumerate(around[c]):
+                basis = bases[c]
                 if basis is None:
                     break
-                q, k = bases[other], pushed.get((edge, v), 0)
-                pushed[edge, v] = _dimension(q, arch.sizes[other])
+                q, k = bases[other], pushed.get((c, i), 0)
+                pushed[c, i] = _dimension(q, arch.sizes[other])
                 reached = (
                     (matrix if k < matrix.shape[1] else matrix[:, :0])
                     if q is None
                     else (matrix @ q[:, k:])
                 )
                 if sweep >= sweeps and reached.shape[1] >= len(basis):
-                    bases[v] = None
+                    bases[c] = None
                 else:
-                    bases[v] = _grown(basis, reached, DEPENDENT * float(np.linalg.norm(matrix)))
-        grew = [v for v in arch.hidden if _dimension(bases[v], arch.sizes[v]) != before[v]]
+                    bases[c] = _grown(basis, reached, DEPENDENT * float(np.linalg.norm(matrix)))
+        grew = [c for c in grown if _dimension(bases[c], arch.sizes[c]) != before[c]]
         if not grew:
             break
         if sweep + 1 >= sweeps:
             bases |= dict.fromkeys(grew)
     return {
-        v: np.eye(len(q), 1) if q is not None and q.shape[1] == 0 else q for v, q in bases.items()
+        v: np.eye(len(q), 1) if (q := bases[of[v]]) is not None and q.shape[1] == 0 else q
+        for v in arch.sizes
     }  # where nothing arrives, one neuron stands for all
+
+
+def _neighbours(
+    arch: Architecture, weights: Mapping[str, np.ndarray], nodes: Collection[str]
+) -> list[tuple[np.ndarray, str]]:
+    """What these nodes receive, forward and backward: every matrix once, and the class it is from.
+
+    Multiples of the identity join nodes of one class, and bring nothing new.
+    """
+    found: dict[tuple[str, bool], tuple[np.ndarray, str]] = {}
+    for v in nodes:
+        into = [(e, False, arch.edges[e][0]) for e in arch.incoming[v]]
+        for edge, back, other in (*into, *((e, True, arch.edges[e][1]) for e in arch.outgoing[v])):
+            value = arch.frozen.get(edge)
+            if isinstance(value, float):
+                continue
+            name, turned = arch.matrix_of.get(edge, (edge, False))
+            matrix = weights[name] if value is None else np.array(value)
+            way = back != turned
+            found[name, way] = (matrix.T if way else matrix, arch.class_of[other])
+    return list(found.values())
 
 
 def _dimension(basis: np.ndarray | None, size: int) -> int:
@@ -325,7 +362,7 @@ def _lift(
     pieces: dict[str, tuple[Piece, ...]] = dict.fromkeys(given, ())
     frozen = {edge: w.copy() for edge, w in given.items()}
     for name, edge, (rows, columns) in whole.blocks():
-        source, target = whole.arch.edges[name]
+        source, target = whole.arch.matrix_ends[name]
         left, right = bases[target], bases[source]
         moving = given[edge][rows, columns]
         moving = moving if left is None else left @ (left.T @ moving)

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, random_key
 from neuralrace.dataset import Dataset, check_data, check_targets, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import (
     SampleLoss,
@@ -32,6 +33,7 @@ from neuralrace.losses import (
 )
 from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
 from neuralrace.weights import (
+    by_edge,
     check_shapes,
     checked_weights,
     float_dtype,
@@ -93,7 +95,7 @@ class Network(abc.ABC):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of the weights of every edge: (|t(e)|, |s(e)|), a matrix.
+        """The shape of the weights of every edge, (|t(e)|, |s(e)|), or of all edges of a tie.
 
         A network of your own may have others: the kernel of a convolution, which all positions
         share, is (channels of the target, channels of the source, height, width).
@@ -105,10 +107,10 @@ class Network(abc.ABC):
 
         ```
         """
-        sizes = self.arch.sizes
-        return {edge: (sizes[t], sizes[s]) for edge, (s, t) in self.arch.edges.items()}
+        return dict(self.arch.shapes)
 
     @abc.abstractmethod
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The response h_v of every node on every sample: `{node: (N, size)}`."""
 
@@ -132,15 +134,14 @@ class Network(abc.ABC):
         ```
         """
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "arch"}
-        return {"arch": {"sizes": dict(self.arch.sizes), "edges": dict(self.arch.edges)}} | told
+        return {"arch": self.arch.describe()} | told
 
     @classmethod
+    @door
     def from_description(cls, description: Mapping[str, Any]) -> Network:
         """The network that `describe` described, also after JSON, which turns tuples to lists."""
-        graph = description["arch"]
-        edges = {edge: (s, t) for edge, (s, t) in graph["edges"].items()}
-        told = {name: _frozen(value) for name, value in description.items()}
-        return cls(**told | {"arch": Architecture(graph["sizes"], edges)})
+        told = {name: _frozen(value) for name, value in description.items() if name != "arch"}
+        return cls(**told | {"arch": Architecture.from_description(description["arch"])})
 
     def __call__(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The outputs on every sample: `{output node: (N, size)}`."""
@@ -155,6 +156,7 @@ class Network(abc.ABC):
             )
         return {node: found[node] for node in self.arch.outputs}
 
+    @door
     def loss(
         self, weights: WeightsLike, data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
@@ -185,6 +187,7 @@ class Network(abc.ABC):
             check_sample_losses(measure, each, data.n_samples)
         return jnp.dot(jnp.asarray(data.probability, dtype), each)
 
+    @door
     def velocity(self, weights: WeightsLike, data: Dataset) -> Weights:
         """−∂L/∂W_e of every edge: the direction of gradient flow (NRR Eq. 2 with τ = 1).
 
@@ -199,6 +202,7 @@ class Network(abc.ABC):
         """
         return self.loss_and_step(weights, data, 1.0)[1]
 
+    @door
     def loss_and_step(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
@@ -207,6 +211,7 @@ class Network(abc.ABC):
         value, slope = jax.value_and_grad(self.loss)(self._checked(weights), data, loss)
         return value, jax.tree.map(lambda g: jnp.asarray(-rate, g.dtype) * g, slope)
 
+    @door
     def init(
         self,
         key: Key = 0,
@@ -232,7 +237,7 @@ class Network(abc.ABC):
         ```
         """
         scales = self.checked_scales(scale, kind)
-        key, edges = random_key(key, "init"), sorted(self.arch.edges)
+        key, edges = random_key(key, "init"), sorted(self.arch.matrices)
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights, shapes = {}, self.shapes
         check_shapes(self.arch, shapes)
@@ -247,15 +252,16 @@ class Network(abc.ABC):
                 fans = math.prod(shape[1:]) + shape[0] * math.prod(shape[2:])
                 draw = draw * math.sqrt(2 / fans)
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
-        return {edge: weights[edge] for edge in self.arch.edges}
+        return {edge: weights[edge] for edge in self.arch.matrices}
 
+    @door
     def checked_scales(
         self, scale: ArrayLike | Mapping[str, ArrayLike], kind: str
     ) -> dict[str, float | Array]:
         """The scale of every edge of initial weights of a kind, or an error."""
         fix = "kind='gaussian' has standard deviation scale"
         one_of("kind of initial weights", kind, INIT_KINDS, fix)
-        edges = sorted(self.arch.edges)
+        edges = sorted(self.arch.matrices)
         scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
         if set(scales) != set(edges):
             raise NeuralRaceError(
@@ -269,21 +275,27 @@ class Network(abc.ABC):
             for edge, value in scales.items()
         }
 
+    @door
     def prepared(
         self, weights: WeightsLike, data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
-        """Weights, inputs and gates, checked against the graph, in the weights' precision."""
+        """Weights by edge, inputs and gates, checked, in the weights' precision."""
         check_data(data)
         weights = self._checked(weights)
         full = matched(self.arch, data, classes=True)
         dtype = jnp.result_type(*weights.values())
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
-        return weights, x, {name: jnp.asarray(g, dtype) for name, g in full.gates.items()}
+        return (
+            by_edge(self.arch, weights),
+            x,
+            {name: jnp.asarray(g, dtype) for name, g in full.gates.items()},
+        )
 
     def _checked(self, weights: WeightsLike) -> Weights:
         return checked_weights(self.arch, weights, self.shapes)
 
+    @door
     def incoming(
         self,
         node: str,
@@ -319,6 +331,7 @@ class GDLN(Network):
     ```
     """
 
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         weights, x, gates = self.prepared(weights, data)
         activity: dict[str, Array] = {}

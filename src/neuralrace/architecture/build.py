@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
-from neuralrace.checks import by_name
+from neuralrace.checks import by_name, is_number, one_of, real_array, real_number
 from neuralrace.errors import NeuralRaceError, listed, require, spelled, whole_number
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import networkx
@@ -58,11 +60,129 @@ def checked_edges(
 def _check_name(name: Any, kind: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
         raise NeuralRaceError(
-            f"{name!r} cannot name {'an edge' if kind == 'edge' else 'a node'}",
+            f"{name!r} cannot name {'an edge' if kind == 'edge' else f'a {kind}'}",
             got=repr(name),
             wanted="letters, digits and underscores, a letter first",
             fix="rename it, for example 'h1'",
         )
+
+
+TRANSPOSED = ".T"
+"""What follows the name of an edge that carries the transposed matrix of its tie."""
+
+Shape: TypeAlias = tuple[int, int]
+"""Rows and columns of a matrix."""
+
+
+def checked_ties(
+    ties: Mapping[str, Sequence[str]],
+    edges: Mapping[str, tuple[str, str]],
+    shapes: Mapping[str, Shape],
+) -> dict[str, tuple[str, ...]]:
+    """The edges of every tie, as they were written; `shapes` are those of single edges."""
+    checked: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, str] = {}
+    for tie, members in ties.items():
+        _check_name(tie, "tie")
+        require(
+            tie not in edges and all(tie not in ends for ends in edges.values()),
+            f"a tie and a node or an edge are both called {tie!r}",
+            got=repr(tie),
+            wanted="a name of its own: weights are given by it",
+            fix="rename the tie",
+        )
+        require(
+            not isinstance(members, str) and isinstance(members, Sequence) and len(members) > 0,
+            f"tie {tie!r} needs the names of its edges",
+            got=repr(members),
+            wanted="a sequence of edges, 'e.T' for one that carries the transposed matrix",
+            fix=f"for example ties={{{tie!r}: ('h1_h2', 'h2_h3')}}",
+        )
+        for member in members:
+            edge = member.removesuffix(TRANSPOSED) if isinstance(member, str) else member
+            require(
+                isinstance(edge, str) and edge in edges,
+                f"tie {tie!r} has an unknown edge {member!r}",
+                got=repr(tuple(members)),
+                wanted=f"some of {listed(edges)}",
+                fix=spelled(edge, edges, "name edges that exist"),
+            )
+            require(
+                edge not in seen,
+                f"edge {edge!r} is in two ties, or twice in one",
+                got=f"{seen.get(edge)!r} and {tie!r}",
+                wanted="every edge in one tie at most, once",
+                fix="join the two ties, or leave the edge out of one",
+            )
+            seen[edge] = tie
+            shape, first = (
+                _oriented(shapes[name.removesuffix(TRANSPOSED)], name)
+                for name in (member, members[0])
+            )
+            require(
+                shape == first,
+                f"the edges of tie {tie!r} join nodes of different sizes",
+                got=f"{member!r} of shape {shape}, {members[0]!r} of shape {first}",
+                wanted="one shape, (size of the target, size of the source)",
+                fix="give their nodes equal sizes, or write 'e.T' for the transposed matrix",
+            )
+        checked[tie] = tuple(members)
+    return checked
+
+
+def _oriented(shape: Shape, member: str) -> Shape:
+    """The shape of the tie's matrix, given that of one of its edges."""
+    rows, columns = shape
+    return (columns, rows) if member.endswith(TRANSPOSED) else shape
+
+
+Fixed: TypeAlias = float | tuple[tuple[float, ...], ...]
+"""What a frozen edge carries: a multiple of the identity, or the rows of a matrix."""
+
+
+def checked_frozen(
+    frozen: Mapping[str, ArrayLike], shapes: Mapping[str, Shape], tied: Collection[str]
+) -> dict[str, Fixed]:
+    """The number or the rows of every frozen edge; `shapes` are those of single edges."""
+    checked: dict[str, Fixed] = {}
+    for edge, value in frozen.items():
+        require(
+            isinstance(edge, str) and edge in shapes,
+            f"an unknown edge {edge!r} is frozen",
+            got=repr(edge),
+            wanted=f"some of {listed(shapes)}",
+            fix=spelled(edge, shapes, "name edges that exist"),
+        )
+        require(
+            edge not in tied,
+            f"edge {edge!r} is frozen and in a tie",
+            got=repr(edge),
+            wanted="one of the two: a tie is learned",
+            fix="leave it out of the tie, or out of frozen",
+        )
+        rows, columns = shapes[edge]
+        what = f"frozen[{edge!r}]"
+        if is_number(value):
+            require(
+                rows == columns,
+                f"{what} is a multiple of the identity between nodes of different sizes",
+                got=f"shape {(rows, columns)}",
+                wanted="nodes of one size, or a matrix",
+                fix=f"frozen={{{edge!r}: a matrix of shape {(rows, columns)}}}",
+            )
+            checked[edge] = real_number(what, value, fix="for example frozen={'leak': 0.9}")
+            continue
+        wanted = f"a number, or a matrix of shape {(rows, columns)}"
+        matrix = real_array(what, value, wanted=wanted, fix="for example frozen={'leak': 0.9}")
+        require(
+            matrix.shape == (rows, columns) and bool((abs(matrix) < math.inf).all()),
+            f"{what} has the wrong shape, or is not finite",
+            got=f"shape {matrix.shape}, largest size {abs(matrix).max(initial=0.0):.3g}",
+            wanted=wanted,
+            fix="a matrix maps its source (columns) to its target (rows)",
+        )
+        checked[edge] = tuple(tuple(row) for row in matrix.tolist())
+    return checked
 
 
 def check_ends(
@@ -163,6 +283,79 @@ def parallel(
         pairs += [(v, name) for v in reads.get(name, inputs)]
         pairs += [(name, v) for v in writes.get(name, outputs)]
     return {**inputs, **hidden, **outputs}, joined(pairs)
+
+
+Tied: TypeAlias = tuple[
+    dict[str, int], dict[str, tuple[str, str]], dict[str, tuple[str, ...]], dict[str, float]
+]
+"""A graph with the edges of every tie and the frozen edges."""
+
+
+def recurrent(
+    inputs: int,
+    hidden: int,
+    outputs: int,
+    steps: int,
+    readout: str | Sequence[int],
+    leak: float | None,
+    initial: bool,
+) -> Tied:
+    """See `Architecture.recurrent`."""
+    known = {"last": (steps,), "all": range(1, steps + 1)}
+    if isinstance(readout, str):
+        read = known[one_of("readout", readout, known, "readout='all' has a target at every step")]
+    else:
+        read = [
+            whole_number("a step of readout", t, fix="steps are counted from 1") for t in readout
+        ]
+    require(
+        len(read) > 0 and max(read) == steps and len({*read}) == len(read),
+        "readout must name different steps, the last among them",
+        got=f"readout={tuple(read)}, steps={steps}",
+        wanted=f"steps from 1 to {steps}, with {steps}",
+        fix="leave out the steps after the last that is read: they change nothing",
+    )
+    outs = {f"y{t}" if readout != "last" else "y": t for t in sorted(read)}
+    at = range(1, steps + 1)
+    sizes = {f"x{t}": inputs for t in at} | ({"h0": hidden} if initial else {})
+    sizes |= {f"h{t}": hidden for t in at} | dict.fromkeys(outs, outputs)
+    onward = [(f"h{t - 1}", f"h{t}") for t in at if t > 1 or initial]
+    parts = {
+        "Wx": joined((f"x{t}", f"h{t}") for t in at),
+        "Wh": joined(onward),
+        "Wy": joined((f"h{t}", y) for y, t in outs.items()),
+    }
+    ties = {name: tuple(edges) for name, edges in parts.items() if edges}
+    edges = {edge: ends for part in parts.values() for edge, ends in part.items()}
+    kept = {} if leak is None else {f"{s}_{t}_leak": (s, t) for s, t in onward}
+    return sizes, edges | kept, ties, dict.fromkeys(kept, 0.0 if leak is None else leak)
+
+
+def siamese(inputs: int, hidden: int, outputs: int, branches: int) -> Tied:
+    """See `Architecture.siamese`."""
+    at = range(1, branches + 1)
+    sizes = {f"x{k}": inputs for k in at} | {f"h{k}": hidden for k in at} | {"y": outputs}
+    shared = joined((f"x{k}", f"h{k}") for k in at)
+    return sizes, shared | joined((f"h{k}", "y") for k in at), {"W": tuple(shared)}, {}
+
+
+def autoencoder(sizes: Sequence[SupportsIndex]) -> Tied:
+    """See `Architecture.autoencoder`."""
+    require(
+        len(sizes) >= 2,
+        "an autoencoder needs an input and a hidden layer",
+        got=f"sizes {sizes}",
+        wanted="two or more sizes",
+        fix="for example Architecture.autoencoder(8, 3)",
+    )
+    named, edges = chain((*sizes, *reversed(sizes[:-1])))
+    depth = len(sizes) - 1
+    mirrored = {f"W{k}": f"W{2 * depth + 1 - k}" for k in range(1, depth + 1)}
+    names = {e: f"encode{e[1:]}" for e in mirrored} | {
+        back: f"decode{e[1:]}" for e, back in mirrored.items()
+    }
+    ties = {e: (names[e], names[back] + TRANSPOSED) for e, back in mirrored.items()}
+    return named, {names[e]: ends for e, ends in edges.items()}, ties, {}
 
 
 def routing(M: int, inputs: int, hidden: int, outputs: int, P: int | None) -> Graph:

@@ -6,8 +6,8 @@ can be a static argument under `jax.jit`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -16,11 +16,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, final
 
 from neuralrace.architecture import build
-from neuralrace.architecture.build import checked_edges, checked_sizes
-from neuralrace.checks import by_name, check_axes
+from neuralrace.architecture.build import (
+    TRANSPOSED,
+    checked_edges,
+    checked_frozen,
+    checked_sizes,
+    checked_ties,
+)
+from neuralrace.checks import by_name, switch
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
-from neuralrace.types import Count, Whole
+from neuralrace.types import Count, Several, Whole
 
 if TYPE_CHECKING:
     import networkx
@@ -81,6 +87,9 @@ class Gated(Protocol):
         ...
 
 
+MANY_EDGES = 30
+"""In a drawing of more edges than this, one edge of every tie has a name."""
+
 BIAS = "bias"
 """The input node that is clamped to one wherever a dataset does not say otherwise."""
 
@@ -96,6 +105,12 @@ class Architecture:
     edges and skip connections are welcome. Two architectures are equal when their nodes, sizes and
     edges are, in the same order: it is the order of `inputs`, `hidden` and `outputs`.
 
+    **Shared weights.** `ties` names sets of edges that carry one matrix; `"e.T"` is an edge that
+    carries it transposed. Weights, gradients and initial scales then have one entry per tie, under
+    its name, and none for its edges; gates stay with edges and nodes. `frozen` names edges that
+    are not learned, with a number, which is a multiple of the identity, or a matrix; they have no
+    weights. See `recurrent`, `siamese` and `autoencoder`.
+
     ```python
     >>> import neuralrace as nr
     >>> arch = nr.Architecture(
@@ -104,20 +119,43 @@ class Architecture:
     ... )
     >>> arch.inputs, arch.hidden, arch.outputs, arch.path_count()
     (('item', 'context'), ('h',), ('y',), 2)
+    >>> residual = nr.Architecture(
+    ...     sizes={"x": 5, "h1": 9, "h2": 9, "h3": 9, "y": 2},
+    ...     edges={"in": ("x", "h1"), "a": ("h1", "h2"), "b": ("h2", "h3"), "out": ("h3", "y"),
+    ...            "skip1": ("h1", "h2"), "skip2": ("h2", "h3")},
+    ...     ties={"W": ("a", "b")}, frozen={"skip1": 1.0, "skip2": 1.0})
+    >>> dict(residual.shapes)
+    {'in': (9, 5), 'W': (9, 9), 'out': (2, 9)}
 
     ```
     """
 
     sizes: Mapping[str, int]
     edges: Mapping[str, tuple[str, str]]
+    ties: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    frozen: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        sizes = by_name("sizes", self.sizes, "sizes={'x': 2, 'h': 100, 'y': 1}")
-        edges = by_name("edges", self.edges, "edges={'W1': ('x', 'h')}")
-        object.__setattr__(self, "sizes", MappingProxyType(checked_sizes(sizes)))
-        object.__setattr__(self, "edges", MappingProxyType(checked_edges(edges, sizes)))
+        sizes = checked_sizes(by_name("sizes", self.sizes, "sizes={'x': 2, 'h': 100, 'y': 1}"))
+        edges = checked_edges(by_name("edges", self.edges, "edges={'W1': ('x', 'h')}"), sizes)
+        shapes = {e: (sizes[t], sizes[s]) for e, (s, t) in edges.items()}
+        ties = by_name("ties", self.ties, "ties={'Wh': ('h1_h2', 'h2_h3')}")
+        ties = checked_ties(ties, edges, shapes)
+        tied = {member.removesuffix(TRANSPOSED) for members in ties.values() for member in members}
+        frozen = by_name("frozen", self.frozen, "frozen={'leak': 0.9}")
+        frozen = checked_frozen(frozen, shapes, tied)
+        fields = {"sizes": sizes, "edges": edges, "ties": ties, "frozen": frozen}
+        for name, value in fields.items():
+            object.__setattr__(self, name, MappingProxyType(value))
         _ = self.order  # raises on a cycle
         self._check_every_node_on_a_path()
+        require(
+            self.matrices,
+            "all edges are frozen",
+            got=f"frozen {listed(frozen)}",
+            wanted="at least one edge that is learned",
+            fix="leave an edge out of frozen",
+        )
 
     # ---- what is where -------------------------------------------------------------------------
 
@@ -135,6 +173,108 @@ class Architecture:
     def hidden(self) -> tuple[str, ...]:
         """Nodes with both, in the order they were written."""
         return tuple(v for v in self.sizes if self.incoming[v] and self.outgoing[v])
+
+    @cached_property
+    def matrices(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
+        """Every matrix that is learned, with its edges and whether each carries it transposed.
+
+        A tie under its name, in the place of its first edge; an edge without a tie under its own.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.autoencoder(8, 3).matrices)
+        {'W1': (('encode1', False), ('decode1', True))}
+
+        ```
+        """
+        of = {m.removesuffix(TRANSPOSED): tie for tie, ms in self.ties.items() for m in ms}
+        found: dict[str, tuple[tuple[str, bool], ...]] = {}
+        for edge in self.edges:
+            members = self.ties[of[edge]] if edge in of else (edge,)
+            if edge not in self.frozen:
+                found[of.get(edge, edge)] = tuple(
+                    (m.removesuffix(TRANSPOSED), m.endswith(TRANSPOSED)) for m in members
+                )
+        return MappingProxyType(found)
+
+    @cached_property
+    def matrix_of(self) -> Mapping[str, tuple[str, bool]]:
+        """The matrix that every learned edge carries, and whether it carries it transposed.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Architecture.autoencoder(8, 3).matrix_of["decode1"]
+        ('W1', True)
+
+        ```
+        """
+        return MappingProxyType(
+            {edge: (name, turned) for name, ms in self.matrices.items() for edge, turned in ms}
+        )
+
+    @cached_property
+    def matrix_ends(self) -> Mapping[str, tuple[str, str]]:
+        """The source and the target of every learned matrix: those of the first edge of a tie.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.recurrent(2, 8, 1, steps=3).matrix_ends)
+        {'Wx': ('x1', 'h1'), 'Wh': ('h1', 'h2'), 'Wy': ('h3', 'y')}
+
+        ```
+        """
+        first = {name: members[0] for name, members in self.matrices.items()}
+        ends = {name: (self.edges[edge], turned) for name, (edge, turned) in first.items()}
+        return MappingProxyType(
+            {n: (t, s) if turned else (s, t) for n, ((s, t), turned) in ends.items()}
+        )
+
+    @cached_property
+    def shapes(self) -> Mapping[str, tuple[int, int]]:
+        """The shape of every matrix that is learned: (|t(e)|, |s(e)|) of an edge, or of a tie.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.recurrent(2, 8, 1, steps=3).shapes)
+        {'Wx': (8, 2), 'Wh': (8, 8), 'Wy': (1, 8)}
+
+        ```
+        """
+        size = self.sizes
+        return MappingProxyType({n: (size[t], size[s]) for n, (s, t) in self.matrix_ends.items()})
+
+    @cached_property
+    def class_of(self) -> Mapping[str, str]:
+        """The class of every node, named by its first node in the order written.
+
+        The sources of the edges of a tie belong to one class, and their targets to another (for a
+        transposed edge the other way round): rotating one of them rotates all. So do both ends of
+        an edge that is frozen as a multiple of the identity. Without these every node is its own.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.recurrent(2, 8, 1, steps=2)
+        >>> dict(arch.class_of)
+        {'x1': 'x1', 'x2': 'x1', 'h1': 'h1', 'h2': 'h1', 'y': 'y'}
+
+        ```
+        """
+        ends = [
+            [self.edges[e][::-1] if turned else self.edges[e] for e, turned in members]
+            for members in self.matrices.values()
+        ]
+        groups = [side for pairs in ends for side in zip(*pairs, strict=True)]
+        groups += [self.edges[e] for e, value in self.frozen.items() if isinstance(value, float)]
+        return MappingProxyType(self._joined(groups))
+
+    def _joined(self, groups: Iterable[Iterable[str]]) -> dict[str, str]:
+        """The first node of the class of every node, where all nodes of a group are in one."""
+        first = {v: v for v in self.sizes}
+        for group in groups:
+            old = {first[v] for v in group}
+            one = next(v for v in self.sizes if v in old)
+            first |= {v: one for v, u in first.items() if u in old}
+        return first
 
     @cached_property
     def incoming(self) -> Mapping[str, tuple[str, ...]]:
@@ -164,9 +304,8 @@ class Architecture:
                 "the graph has a cycle",
                 got=f"edges {self._along(error.args[1])}",
                 wanted="a directed acyclic graph",
-                fix="remove or turn round one of these edges. A recurrent network can be unrolled "
-                "in time, but sharing is lost: every step then learns weights of its own, and so "
-                "at another speed",
+                fix="remove or turn round one of these edges. A recurrent network is unrolled in "
+                "time with shared weights: nr.Architecture.recurrent(…)",
             ) from None
         order: list[str] = []
         ready: list[str] = []
@@ -295,6 +434,7 @@ class Architecture:
     # ---- ways to make one ----------------------------------------------------------------------
 
     @classmethod
+    @door
     def chain(cls, *sizes: SupportsIndex) -> Architecture:
         """A feed-forward chain: nodes `x`, `h` (or `h1`, `h2`, …), `y`; edges `W1`, `W2`, ….
 
@@ -308,6 +448,7 @@ class Architecture:
         return cls(*build.chain(sizes))
 
     @classmethod
+    @door
     def layered(cls, *layers: Mapping[str, int]) -> Architecture:
         """Layers of modules, each module joined to every module of the next layer.
 
@@ -378,10 +519,88 @@ class Architecture:
         """
         return cls(*build.routing(M, inputs, hidden, outputs, P))
 
+    @classmethod
+    @door
+    def recurrent(
+        cls,
+        inputs: Count,
+        hidden: Count,
+        outputs: Count,
+        steps: Count,
+        readout: str | Sequence[int] = "last",
+        *,
+        leak: float | None = None,
+        initial: bool = False,
+    ) -> Architecture:
+        """A recurrent network unrolled in time: `h_t = W_h h_{t−1} + W_x x_t`, `y_t = W_y h_t`.
+
+        Nodes are `x1 … xT`, `h1 … hT` and `y`; edges `x1_h1`, `h1_h2`, `hT_y`; the ties `Wx`, `Wh`
+        and `Wy` hold their weights, one matrix each. Gates of a node or an edge are those of one
+        time step.
+
+        **Arguments:** `steps`, T; `readout`, `"last"` for one output `y` after the last step,
+        `"all"` for outputs `y1 … yT`, or the steps that have an output, such as `(2, 4)`; `leak`,
+        α, adds α h_{t−1} to h_t, an edge `h1_h2_leak` that is not learned; `initial=True` adds an
+        input node `h0`, the state before the first step, which the data give for every sample.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.recurrent(inputs=5, hidden=40, outputs=4, steps=6)
+        >>> arch.ties["Wy"], arch.path_count(), arch.outputs
+        (('h6_y',), 6, ('y',))
+        >>> nr.Architecture.recurrent(5, 40, 4, steps=6, readout=(3, 6)).outputs
+        ('y3', 'y6')
+
+        ```
+        """
+        return cls(
+            *build.recurrent(
+                inputs, hidden, outputs, steps, readout, leak, switch("initial", initial)
+            )
+        )
+
+    @classmethod
+    @door
+    def siamese(
+        cls, inputs: Count, hidden: Count, outputs: Count, branches: Several = 2
+    ) -> Architecture:
+        """Branches with one shared matrix `W`, each from an input of its own, into one output.
+
+        Nodes are `x1`, `x2`, …, `h1`, `h2`, … and `y`; every branch has a readout of its own,
+        `h1_y`, `h2_y`, ….
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.siamese(4, 20, 1).shapes)
+        {'W': (20, 4), 'h1_y': (1, 20), 'h2_y': (1, 20)}
+
+        ```
+        """
+        return cls(*build.siamese(inputs, hidden, outputs, branches))
+
+    @classmethod
+    @door
+    def autoencoder(cls, *sizes: SupportsIndex) -> Architecture:
+        """A tied autoencoder: the decoder has the transposed matrices of the encoder.
+
+        `sizes` are those of the input and the layers of the encoder; the ties are `W1`, `W2`, ….
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.autoencoder(8, 3)
+        >>> dict(arch.sizes), dict(arch.ties)
+        ({'x': 8, 'h': 3, 'y': 8}, {'W1': ('encode1', 'decode1.T')})
+
+        ```
+        """
+        return cls(*build.autoencoder(sizes))
+
     def with_bias(self) -> Architecture:
         """The same graph with an input node `bias` of one neuron joined to all but the inputs.
 
-        Networks clamp a node of this name to one where the data does not name it.
+        Networks clamp a node of this name to one where the data does not name it. Nodes that
+        receive one shared matrix, such as the time steps of a recurrent network, share their bias
+        too, in a tie `biases_h1`, named by the first of them.
 
         ```python
         >>> import neuralrace as nr
@@ -391,22 +610,104 @@ class Architecture:
         ```
         """
         biases = {f"{BIAS}_{v}": (BIAS, v) for v in (*self.hidden, *self.outputs)}
-        for name in (BIAS, *biases):
+        into = [
+            {self.edges[e][1] for e, turned in members if turned == way}
+            for members in self.matrices.values()
+            for way in (True, False)
+        ]
+        first = self._joined(nodes for nodes in into if nodes)
+        alike: dict[str, list[str]] = {}
+        for edge, (_, node) in biases.items():
+            alike.setdefault(f"biases_{first[node]}", []).append(edge)
+        ties = {tie: edges for tie, edges in alike.items() if len(edges) > 1}
+        for name in (BIAS, *biases, *ties):
             require(
-                name not in self.sizes and name not in self.edges,
+                name not in self.sizes and name not in self.edges and name not in self.ties,
                 f"the name {name!r} is taken",
-                got=f"a node or edge named {name!r}",
+                got=f"a node, an edge or a tie named {name!r}",
                 wanted="that name free for the bias",
                 fix="rename yours, or leave out bias=True if this is the bias already",
             )
-        return Architecture({**self.sizes, BIAS: 1}, {**self.edges, **biases})
+        sizes, edges = {**self.sizes, BIAS: 1}, {**self.edges, **biases}
+        return Architecture(sizes, edges, {**self.ties, **ties}, self.frozen)
+
+    @door
+    def with_sizes(self, sizes: Mapping[str, int]) -> Architecture:
+        """The same graph with nodes of other sizes; what is frozen as a matrix must still fit.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.chain(2, 8, 1).with_sizes({"x": 2, "h": 3, "y": 1}).shapes)
+        {'W1': (3, 2), 'W2': (1, 3)}
+
+        ```
+        """
+        return Architecture(sizes, self.edges, self.ties, self.frozen)
+
+    @door
+    def part(self, edges: Collection[str]) -> Architecture:
+        """The part of the graph that has these edges, in the same order, with what they share.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Architecture.siamese(4, 20, 1).part(["x1_h1", "h1_y"]).shapes)
+        {'W': (20, 4), 'h1_y': (1, 20)}
+
+        ```
+        """
+        kept = {e: ends for e, ends in self.edges.items() if e in edges}
+        nodes = {v for ends in kept.values() for v in ends}
+        shared = {
+            tie: [m for m in members if m.removesuffix(TRANSPOSED) in kept]
+            for tie, members in self.ties.items()
+        }
+        return Architecture(
+            {v: n for v, n in self.sizes.items() if v in nodes},
+            kept,
+            {tie: members for tie, members in shared.items() if members},
+            {e: value for e, value in self.frozen.items() if e in kept},
+        )
+
+    # ---- in files ------------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """What a file holds of the graph: plain dictionaries, without ties where there are none.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Architecture.chain(2, 1).describe()
+        {'sizes': {'x': 2, 'y': 1}, 'edges': {'W1': ('x', 'y')}}
+
+        ```
+        """
+        shared = {"ties": dict(self.ties), "frozen": dict(self.frozen)}
+        told = {name: value for name, value in shared.items() if value}
+        return {"sizes": dict(self.sizes), "edges": dict(self.edges)} | told
+
+    @classmethod
+    @door
+    def from_description(cls, description: Mapping[str, Any]) -> Architecture:
+        """The graph that `describe` described, also after JSON, which turns tuples to lists.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.recurrent(2, 8, 1, steps=3, leak=0.9)
+        >>> nr.Architecture.from_description(arch.describe()) == arch
+        True
+
+        ```
+        """
+        edges = {edge: (s, t) for edge, (s, t) in description["edges"].items()}
+        shared = [description.get(name, {}) for name in ("ties", "frozen")]
+        return cls(description["sizes"], edges, *shared)
 
     # ---- other forms ---------------------------------------------------------------------------
 
     def to_networkx(self) -> networkx.MultiDiGraph:
         """A `networkx.MultiDiGraph`: node attribute `size`, edge keys the edge names.
 
-        The edge attribute `place` is the place of an edge in the order written.
+        The edge attribute `place` is the place of an edge in the order written; the graph's
+        attributes `ties` and `frozen` say which weights are shared or not learned.
 
         ```python
         >>> import neuralrace as nr
@@ -416,7 +717,9 @@ class Architecture:
 
         ```
         """
-        return build.to_networkx(self.sizes, self.edges)
+        graph = build.to_networkx(self.sizes, self.edges)
+        graph.graph |= {"ties": dict(self.ties), "frozen": dict(self.frozen)}
+        return graph
 
     @classmethod
     @door
@@ -426,11 +729,15 @@ class Architecture:
         Edges without a name are called `source_target`. They come in the order of
         their attribute `place`, or else in the graph's.
         """
-        return cls(*build.from_networkx(graph))
+        found = build.from_networkx(graph)
+        return cls(*found, *(graph.graph.get(name, {}) for name in ("ties", "frozen")))
 
     @door
     def draw(self, data: Gated | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph; with a dataset, also where each node and edge is gated on.
+
+        Edges of a tie carry its name, `Wᵀ` where transposed, and frozen ones what they are frozen
+        to, such as `0.9 I`; where there are many, the first edge of each tie does.
 
         ```python
         >>> import neuralrace as nr
@@ -440,10 +747,17 @@ class Architecture:
         """
         from neuralrace.plot import draw_graph
 
-        check_axes(ax)
         gates = {} if data is None else getattr(data, "gates", None)
         check_kind("the gates of data", gates, Mapping, "pass the Dataset, or leave data out")
-        return draw_graph(self.sizes, self.edges, gates=gates, ax=ax)
+        many = len(self.edges) > MANY_EDGES
+        labels = {
+            edge: f"{tie}{'ᵀ' * turned}"
+            for tie in self.ties
+            for edge, turned in self.matrices[tie][: 1 if many else None]
+        }
+        for edge, value in ({} if many else self.frozen).items():
+            labels[edge] = f"{value:g} I" if isinstance(value, float) else f"{edge}, frozen"
+        return draw_graph(self.sizes, self.edges, gates=gates, labels=labels, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Architecture):
@@ -452,7 +766,8 @@ class Architecture:
 
     @cached_property
     def _content(self) -> tuple:
-        return tuple(self.sizes.items()), tuple(self.edges.items())
+        shared = tuple(self.ties.items()), tuple(self.frozen.items())
+        return tuple(self.sizes.items()), tuple(self.edges.items()), *shared
 
     @cached_property
     def _hash(self) -> int:
@@ -461,8 +776,8 @@ class Architecture:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[type[Architecture], tuple[dict, dict]]:
-        return Architecture, (dict(self.sizes), dict(self.edges))
+    def __reduce__(self) -> tuple[type[Architecture], tuple[dict, ...]]:
+        return Architecture, tuple(map(dict, (self.sizes, self.edges, self.ties, self.frozen)))
 
     def __repr__(self) -> str:
-        return f"Architecture(sizes={dict(self.sizes)}, edges={dict(self.edges)})"
+        return f"Architecture({', '.join(f'{k}={v}' for k, v in self.describe().items())})"

@@ -28,7 +28,7 @@ from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import SampleLoss, checked_loss, squared
 from neuralrace.types import Weights, WeightsLike
-from neuralrace.weights import checked_weights, one_number
+from neuralrace.weights import check_untied, checked_weights, one_number
 
 PerEdge = Mapping[str, float] | float
 """One number for all edges, or one for each of some edges."""
@@ -84,6 +84,7 @@ class Agent(Network):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_untied(self.arch, "learning from rewards")
         sizes = {self.arch.sizes[v] for v in self.arch.outputs}
         if len(sizes) != 1 or sizes == {1}:
             raise NeuralRaceError(
@@ -209,18 +210,16 @@ class Agent(Network):
     def describe(self) -> dict[str, Any]:
         """What a file holds; a policy that is a function of one's own cannot be written."""
         told = {name: getattr(self, name) for name in ("losses", "trained_by", "rates", "decay")}
-        graph = {"sizes": dict(self.arch.sizes), "edges": dict(self.arch.edges)}
-        return {"arch": graph, "policy": described(self.policy)} | told
+        return {"arch": self.arch.describe(), "policy": described(self.policy)} | told
 
     @classmethod
     @door
     def from_description(cls, description: Mapping[str, Any]) -> Agent:
         """The agent that `describe` described."""
-        edges = {edge: (s, t) for edge, (s, t) in description["arch"]["edges"].items()}
         told = {name: dict(description[name]) for name in ("losses", "trained_by")}
         numbers = {name: dict(description[name]) for name in ("rates", "decay")}
         return cls(
-            Architecture(description["arch"]["sizes"], edges),
+            Architecture.from_description(description["arch"]),
             **told,
             **numbers,
             policy=from_description(description["policy"]),

@@ -13,9 +13,9 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.polynomial import least_loss as least_of_block
 from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, later, start_from_scale
@@ -24,6 +24,7 @@ from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
+from neuralrace.weights import check_untied
 
 DRAWN = 301
 """The number of moments of a curve that is drawn."""
@@ -134,6 +135,7 @@ class Entrant:
         """The part of the loss ½⟨‖y‖²⟩ that this gating can learn at all."""
         return 1 - self.race.constant / initial_loss(self.race)
 
+    @door
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
@@ -269,7 +271,7 @@ class Rule:
             self.scale is not None
             and np.isinf(found.time)
             and found.unknown != DROPPED
-            and criterion > least_loss(race)
+            and criterion > race.constant
         ):
             unknown = AVERAGE
         number = _one_number(source)
@@ -354,7 +356,7 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
     """A candidate as (arch, data), or an error that names it."""
     check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
     if isinstance(candidate, Race):
-        return candidate.arch, candidate.data
+        candidate = candidate.arch, candidate.data
     if not (isinstance(candidate, tuple) and len(candidate) == 2):
         many = f" of {len(candidate)}" if isinstance(candidate, tuple) else ""
         raise NeuralRaceError(
@@ -367,6 +369,7 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
     what = f"candidate {name!r}"
     check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
     check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
+    check_untied(arch, "a contest")
     return arch, data
 
 
@@ -406,6 +409,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
+@door
 def expected_start(race: Race, scale: float) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
@@ -425,7 +429,6 @@ def expected_start(race: Race, scale: float) -> Start:
 
     ```
     """
-    check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
     return _expected(race, scale, "the race")
 
@@ -537,9 +540,6 @@ def _solved_time(
 
     first, last = FIRST / _rate(race), longest / _rate(race)
     for now, at, solution in stretches(solve, follow, start, first, last, growth=LATER):
-        if now == 0 and solution.loss[-1] > criterion and criterion <= least_loss(race):
-            method = "no weights of this gating have a loss below the criterion"
-            return LearningTime(np.inf, method), False
         if solution.loss[-1] > criterion:
             continue
         k = int(np.argmax(solution.loss <= criterion))
@@ -582,14 +582,6 @@ def _rests(solution: Trajectory, end: int) -> bool:
         if still.any() and not still[int(np.argmax(still)) :].all():
             return True
     return False
-
-
-def least_loss(race: Race) -> float:
-    """A loss that no weights of these gates get below: that of the best linear map of every path.
-
-    It is the constant loss alone where there are too many paths.
-    """
-    return race.constant + sum(map(least_of_block, race.blocks))
 
 
 def _rate(race: Race) -> float:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, Scales, Starts, one_row
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
@@ -19,7 +19,6 @@ from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_unt
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
     Options,
-    check_no_optimizer,
     pose,
     positive_rate,
     recording_steps,
@@ -37,12 +36,14 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory.files import network_described
 from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
 
+@door
 def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
@@ -104,10 +105,8 @@ def train_ensemble(
     ```
     """
     stops = recording_steps(steps, record_every, record_at)
-    check_no_optimizer(learning_rate)
     row = one_row("learning_rate", learning_rate)
     rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
     options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
@@ -116,8 +115,8 @@ def train_ensemble(
     problem, samples = grid.problem, grid.problem.system.data.n_samples
     size = None if batch_size is None else checked_batch_size(batch_size, samples)
     described = {
-        "network": net, "data": grid.data, "key": starts.key, "seeds": starts.seeds,
-        "scale": scale, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
+        **method_settings(clock, int(stops[-1]), optimizer), **starts.settings,
+        "network": network_described(net), "data": grid.data, "learning_rate": rates,
         "batch_size": batch_size, "loss": problem.settings["loss"], "weights": starts.own,
         "record": sorted(record or {}), "dtype": str(problem.dtype),
         "evaluate": problem.settings.get("evaluate"),
@@ -170,6 +169,7 @@ def train_ensemble(
     return run
 
 
+@door
 def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],

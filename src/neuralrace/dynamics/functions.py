@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import inspect
 import types
@@ -9,12 +10,13 @@ from typing import Any, Generic, TypeVar, final
 
 import jax
 import numpy as np
-from jax.core import Tracer
+
+from neuralrace.checks import is_traced, kind_of
 
 V = TypeVar("V")
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), np.number, np.dtype)
-"""Values that are compared by what they are."""
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+"""Kinds of values that are compared by what they are, besides those of NumPy."""
 
 STABLE = ("builtins", "jax", "jaxlib", "numpy", "math", "optax", "equinox", "neuralrace")
 """Packages whose functions do not change while a program runs."""
@@ -22,15 +24,18 @@ STABLE = ("builtins", "jax", "jaxlib", "numpy", "math", "optax", "equinox", "neu
 NAMED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, type(jax.jit(abs)))
 """What a function may name of a stable package, besides functions."""
 
+READERS = (eval, exec, getattr, globals, locals, open, vars)
+"""Built-in functions that can read what a function does not name."""
+
 
 @final
 class ByCode(Generic[V]):
     """A function or an optimizer as a static value under `jit`.
 
-    Two are equal if they have the same code and the same plain numbers, arrays and functions, as
-    they were when this was made: those they close over, and those they name, such as `FACTOR` or
-    `settings.loss.factor`. A function that uses anything else, such as a method of an object of
-    one's own, equals nothing made at another time, since what it uses may have changed. If the
+    Two are equal if they have the same code and use equal numbers, arrays and functions, as they
+    were when this was made: as defaults, closed over, or named in their module, such as `FACTOR`.
+    A function that uses anything else, such as `settings.factor`, a list, or an attribute of a
+    function, equals nothing made at another time, since what it uses may have changed. If the
     value can be called, so can this.
     """
 
@@ -61,24 +66,27 @@ class _UnreadableError(Exception):
 
 def _key(value: object, inside: tuple[object, ...]) -> Any:
     """What decides whether two values are equal; `inside` are the functions being read."""
-    if isinstance(value, PLAIN):
+    if _is_plain(value):
         return type(value), repr(value)
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return type(value), tuple(_key(each, inside) for each in value)
-    if isinstance(value, dict):
-        return dict, tuple((name, _key(each, inside)) for name, each in value.items())
-    if isinstance(value, np.ndarray | jax.Array) and not isinstance(value, Tracer):
+    if isinstance(value, np.ndarray | jax.Array) and kind_of(value) and not is_traced(value):
         array = np.asarray(value)
-        return array.shape, str(array.dtype), array.tobytes()
-    if isinstance(value, NAMED) and _is_stable(value):
+        return _key((array.shape, array.dtype, array.tobytes()), inside)
+    if isinstance(value, NAMED) and _is_stable(value) and value not in READERS:
         return value
-    if not isinstance(value, types.FunctionType):
+    if not isinstance(value, types.FunctionType) or (vars(value) and not _is_stable(value)):
         raise _UnreadableError
     if value in inside:
         return inside.index(value)
-    named = [] if _is_stable(value) else _named(value)
-    parts = (_held(value), named, value.__defaults__, value.__kwdefaults__)
+    named = () if _is_stable(value) else _named(value)
+    keywords = tuple((value.__kwdefaults__ or {}).items())
+    parts = (*_held(value), named, value.__defaults__, keywords)
     return value.__code__, _key(parts, (*inside, value))
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in PLAIN or isinstance(value, np.generic | np.dtype)
 
 
 def _is_stable(value: object) -> bool:
@@ -86,48 +94,36 @@ def _is_stable(value: object) -> bool:
     return str(name).partition(".")[0] in STABLE
 
 
-def _named(function: types.FunctionType) -> list[tuple[str, object]]:
-    """What a function names of its module, or of modules and objects that it names there."""
+def _named(function: types.FunctionType) -> tuple[tuple[str, object], ...]:
+    """What a function names of its module and of Python's own functions."""
     named, codes = dict[str, object](), [function.__code__]
-    while codes:
-        code = codes.pop()
+    for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-        path = ""
+        if any(name.startswith("__") for name in code.co_names):
+            raise _UnreadableError  # such as function.__globals__
         for step in dis.get_instructions(code):
             if step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in STABLE:
                 raise _UnreadableError
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in function.__globals__:
-                path = step.argval
-                named[path] = function.__globals__[path]
-            elif path and step.opname in ("LOAD_ATTR", "LOAD_METHOD") and _is_open(named[path]):
-                longer = f"{path}.{step.argval}"
-                named[longer] = getattr(named.pop(path), step.argval, None)
-                path = longer
-            else:
-                path = ""
-    return sorted(named.items())
-
-
-def _is_open(value: object) -> bool:
-    """Whether only those attributes of a value count that a function reads."""
-    whole = (*PLAIN, np.ndarray, jax.Array, tuple, list, dict, types.FunctionType)
-    return not (isinstance(value, whole) or (isinstance(value, NAMED) and _is_stable(value)))
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                own = function.__globals__.get(step.argval)
+                named[step.argval] = getattr(builtins, step.argval, None) if own is None else own
+    return tuple(sorted(named.items()))
 
 
 def leaves(value: object) -> list[object]:
     """The numbers and functions that an optimizer or a function closes over, at any depth."""
-    found: list[object] = []
+    seen: list[object] = []
     left = [value]
     while left:
         each = left.pop()
-        if isinstance(each, tuple | list):
+        if isinstance(each, tuple):
             left += each
-        elif isinstance(each, PLAIN):
-            found.append(each)
-        elif isinstance(each, types.FunctionType) and each not in found:
-            found.append(each)
+        elif _is_plain(each):
+            seen.append(each)
+        elif isinstance(each, types.FunctionType) and each not in seen:
+            seen.append(each)
             left += _held(each)
-    return found
+    return seen
 
 
 def _held(function: types.FunctionType) -> list[object]:

@@ -60,7 +60,7 @@ class Starts:
         check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
         several = one_row("scale", scale)
         each = [net.checked_scales(one, kind) for one in several.ravel().tolist()]
-        by_edge = {edge: np.asarray([one[edge] for one in each]) for edge in net.arch.edges}
+        by_edge = {edge: np.asarray([one[edge] for one in each]) for edge in net.arch.matrices}
         dtype = None if dtype is None else float_dtype(dtype)
         drawn = Starts(net, random_key(key), _seeds(seeds), scale, by_edge, kind, dtype, None)
         if weights is None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from neuralrace.checks import check_function, random_key
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.functions import described
 from neuralrace.dynamics.loop import take_steps
@@ -38,6 +40,7 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory.files import network_described
 from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ Callback = Callable[[int, float], None]
 """Called about once a second with the step that was reached and the loss there."""
 
 
+@door
 def train(
     net: Network,
     weights: WeightsLike,
@@ -124,7 +128,6 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
         weights,
@@ -139,11 +142,11 @@ def train(
     )
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
-        network=net, weights=dict(weights), data=problem.settings["data"],
-        learning_rate=learning_rate, optimizer=optimizer, loss=problem.settings["loss"],
-        record=sorted(record or {}), evaluate=problem.settings.get("evaluate"),
-        batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
-        recording_steps=stops, compression=problem.compression,
+        **method_settings(clock, int(stops[-1]), optimizer) | _batch_settings(batches, key),
+        network=network_described(net), weights=dict(weights), data=problem.settings["data"],
+        loss=problem.settings["loss"], record=sorted(record or {}),
+        evaluate=problem.settings.get("evaluate"), until=until, recording_steps=stops,
+        compression=problem.compression,
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
@@ -286,4 +289,4 @@ def checkpoints_of(
         return None
     every = 1000 if every is None else every
     every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
-    return Checkpoints(folder, every, **run)
+    return Checkpoints(Path(folder), every, **run)

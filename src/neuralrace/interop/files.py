@@ -238,14 +238,14 @@ def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
     )
     place = _known_suffix(file_path(path, "nr.save_weights(net, weights, 'net.safetensors')"))
     require(
-        NETWORK not in net.arch.edges,
+        NETWORK not in net.arch.matrices,
         f"no edge of a network that is written can be called {NETWORK!r}",
-        got=f"edges {listed(net.arch.edges)}",
+        got=f"weights of {listed(net.arch.matrices)}",
         wanted="another name: the file describes its network under this one",
         fix="rename the edge",
     )
     arrays = exact_weights(net, weights)
-    graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
+    graph = net.arch.describe()
     text = json.dumps(graph | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {}))
     try:
         if place.suffix == ".safetensors":
@@ -280,16 +280,16 @@ def read_network(path: Path, leak: float | None) -> tuple[Network, dict[str, np.
             fix="leave out leak",
         )
     net = _described_network(path, described)
-    if set(arrays) != set(net.arch.edges):
+    if set(arrays) != set(net.arch.matrices):
         raise NeuralRaceError(
             f"{path.name!r} does not contain the weights of its network",
             got=f"arrays {listed(arrays)}",
-            wanted=f"arrays {listed(net.arch.edges)}",
+            wanted=f"arrays {listed(net.arch.matrices)}",
             fix="write it again with nr.save_weights",
         )
     named = {
         e: checked_numbers(f"the weights of edge {e!r}", arrays[e], 2, "(target, source)")
-        for e in net.arch.edges
+        for e in net.arch.matrices
     }
     return net, exact_weights(net, named)
 
@@ -297,8 +297,7 @@ def read_network(path: Path, leak: float | None) -> tuple[Network, dict[str, np.
 def _described_network(path: Path, described: str) -> Network:
     try:
         graph = json.loads(described)
-        edges = {edge: (source, target) for edge, (source, target) in graph["edges"].items()}
-        arch = Architecture(graph["sizes"], edges)
+        arch = Architecture.from_description(graph)
         return ReLUNetwork(arch, leak=graph["leak"]) if "leak" in graph else GDLN(arch)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise NeuralRaceError(

@@ -175,7 +175,12 @@ def _arrays(layer: Layer) -> list[np.ndarray]:
 def layers_of_network(net: Network, weights: WeightsLike) -> list[Layer] | None:
     """The layers of a network that is a chain, biases aside; None for any other graph."""
     arch = net.arch
-    if len(arch.outputs) != 1 or len([v for v in arch.inputs if v != BIAS]) != 1:
+    if (
+        arch.ties
+        or arch.frozen
+        or len(arch.outputs) != 1
+        or len([v for v in arch.inputs if v != BIAS]) != 1
+    ):
         return None
     layers: list[Layer] = []
     for node in arch.order:

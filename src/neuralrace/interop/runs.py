@@ -250,7 +250,7 @@ def imported_run(
         losses,
         values={
             "outputs": outputs,
-            "weights": {edge: np.stack([w[edge] for w in moments]) for edge in net.arch.edges},
+            "weights": {edge: np.stack([w[edge] for w in moments]) for edge in net.arch.matrices},
         },
         final=dict(moments[-1]),
         net=net,

@@ -265,7 +265,7 @@ def network_of_torch(
 
 def _by_edge(net: Network, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The weights of a module that `to_torch` made of a graph."""
-    weights = {edge: arrays.get(f"weights.{edge}") for edge in net.arch.edges}
+    weights = {edge: arrays.get(f"weights.{edge}") for edge in net.arch.matrices}
     missing = [edge for edge, w in weights.items() if w is None]
     if missing:
         raise NeuralRaceError(

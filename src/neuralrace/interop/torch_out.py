@@ -28,9 +28,10 @@ def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) ->
     """A network as an `nn.Module` of PyTorch, in the precision of the weights.
 
     A chain without gates is an `nn.Sequential` of `Linear` and `ReLU`. Any other graph, and gates,
-    make a module whose parameters are `weights.<edge>`: it takes a tensor, or `{input node:
-    tensor}`, and `gates=`, a dictionary such as `data.gates`; it returns the outputs of its one
-    output node, or `{output node: tensor}`. Numbers are copied bit by bit. Needs PyTorch.
+    make a module whose parameters are `weights.<edge>`, or `weights.<tie>` for shared weights: it
+    takes a tensor, or `{input node: tensor}`, and `gates=`, a dictionary such as `data.gates`; it
+    returns the outputs of its one output node, or `{output node: tensor}`. Numbers are copied bit
+    by bit. Needs PyTorch.
 
     **Arguments:** `net`, a `GDLN` or a `ReLUNetwork`; `weights`, by edge; `data`, whose gates the
     module then uses unless it is called with others. Gates belong to samples: inputs must then be
@@ -91,7 +92,7 @@ def exact_weights(net: Network, weights: WeightsLike) -> dict[str, np.ndarray]:
     checked_weights(net.arch, weights)
     return {
         edge: checked_numbers(f"the weights of edge {edge!r}", weights[edge], 2, "(target, source)")
-        for edge in net.arch.edges
+        for edge in net.arch.matrices
     }
 
 
@@ -128,6 +129,15 @@ def _graph(
                 tensor = torch.from_numpy(np.array(gate, dtype))
                 self.register_buffer(f"gate_{name}", tensor, persistent=False)
 
+        def transposed(self, edge, like):
+            if edge in net.arch.frozen:
+                value = net.arch.frozen[edge]
+                eye = np.eye(net.arch.sizes[net.arch.edges[edge][0]])
+                matrix = value * eye if isinstance(value, float) else np.array(value).T
+                return torch.from_numpy(matrix).to(like)
+            matrix, turned = net.arch.matrix_of[edge]
+            return self.weights[matrix] if turned else self.weights[matrix].T
+
         def forward(self, x, gates=None):
             arch = net.arch
             named = [node for node in arch.inputs if node != BIAS]
@@ -153,7 +163,7 @@ def _graph(
                 else:
                     z = sum(
                         gated.get(edge, 1.0)
-                        * (activity[arch.edges[edge][0]] @ self.weights[edge].T)
+                        * (activity[arch.edges[edge][0]] @ self.transposed(edge, first))
                         for edge in arch.incoming[node]
                     )
                 z = z * gated[node] if node in gated else z

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from jaxtyping import Int
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import TRANSPOSED, Architecture
 from neuralrace.dataset import Dataset, check_moments, matched
 from neuralrace.types import Matrix, WeightsLike
 
@@ -21,8 +21,8 @@ class SplitNetwork:
     """A network in which every gate acts on whole nodes, with the way there and back.
 
     Neurons of a node that share their gate on every sample form a separate node; `parts[v]`
-    lists, for each part of node v, its name and the neurons it holds; `pieces[e]` names the edges
-    that edge e became, the parts of its source first.
+    lists, for each part of node v, its name and the neurons it holds; `pieces[w]` names the
+    matrices that the matrix w of an edge or a tie became, the parts of its source first.
     """
 
     arch: Architecture
@@ -38,17 +38,14 @@ class SplitNetwork:
 
     def join(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the whole network, put together from those of its parts."""
-        joined = {
-            e: np.zeros((self.whole.sizes[t], self.whole.sizes[s]))
-            for e, (s, t) in self.whole.edges.items()
-        }
+        joined = {e: np.zeros(shape) for e, shape in self.whole.shapes.items()}
         for name, edge, block in self.blocks():
             joined[edge][block] = np.asarray(weights[name], np.float64)
         return joined
 
     def blocks(self) -> Iterator[tuple[str, str, tuple[np.ndarray, ...]]]:
-        """(edge of the parts, edge of the whole, rows and columns it occupies there)."""
-        for edge, (source, target) in self.whole.edges.items():
+        """(matrix of the parts, that of the whole, rows and columns it occupies there)."""
+        for edge, (source, target) in self.whole.matrix_ends.items():
             ends = [(s, t) for s in self.parts[source] for t in self.parts[target]]
             for name, ((_, columns), (_, rows)) in zip(self.pieces[edge], ends, strict=True):
                 yield name, edge, np.ix_(rows, columns)
@@ -63,7 +60,8 @@ def split_neurons(
     """Split nodes with one gate per neuron into groups of equally gated neurons.
 
     The result computes and learns exactly what the original does. Nodes without gates per neuron
-    keep their names; others become `h_1`, `h_2`, …, in the order of their gates. Where the group
+    keep their names; others become `h_1`, `h_2`, …, in the order of their gates. Nodes of one
+    class (`Architecture.class_of`) are split alike, so that ties remain. Where the group
     of every neuron is known, `groups[node]` gives its number, counted from 0, and `counts[node]`
     the number of groups: group k is then `h_{k + 1}`, and a group without neurons has no node.
 
@@ -80,41 +78,67 @@ def split_neurons(
     """
     data = matched(arch, data)
     check_moments(data)
-    taken = {*arch.sizes, *arch.edges}
+    taken = {*arch.sizes, *arch.edges, *arch.ties}
     parts: dict[str, tuple[tuple[str, np.ndarray], ...]] = {}
     gates: dict[str, np.ndarray] = {}
     x, y = ({v: np.asarray(a, np.float64) for v, a in field.items()} for field in (data.x, data.y))
+    per_neuron: dict[str, list[np.ndarray]] = {}
+    for node, gate in data.gates.items():
+        if np.ndim(gate) == 2:
+            gate = np.asarray(gate, np.float64)
+            per_neuron.setdefault(arch.class_of[node], []).append(gate)
     for node, size in arch.sizes.items():
         gate = np.asarray(data.gates.get(node, 1.0), np.float64)
-        if gate.ndim < 2:
+        alike = per_neuron.get(arch.class_of[node])
+        if alike is None:
             parts[node] = ((node, np.arange(size)),)
             gates |= {node: gate} if node in data.gates else {}
             continue
-        if groups is None or counts is None or node not in groups:
-            inverse = np.unique(gate, axis=1, return_inverse=True)[1].ravel()
+        if groups is None or counts is None or node not in groups or arch.ties:
+            inverse = np.unique(np.concatenate(alike), axis=1, return_inverse=True)[1].ravel()
             count = int(inverse.max(initial=-1)) + 1
         else:
             inverse, count = groups[node], counts[node]
         names = _part_names(node, count, taken)
         members = [np.flatnonzero(inverse == k) for k in range(count)]
         parts[node] = tuple((n, m) for n, m in zip(names, members, strict=True) if len(m))
-        gates |= {name: gate[:, m[0]] for name, m in parts[node]}
+        if node in data.gates:
+            whole = gate if gate.ndim == 2 else np.repeat(gate[:, None], size, axis=1)
+            gates |= {name: whole[:, m[0]] for name, m in parts[node]}
         for field in (x, y):
             if node in field:
                 whole = field.pop(node)
                 field |= {name: whole[:, m] for name, m in parts[node]}
-    gates |= {e: np.asarray(data.gates[e], np.float64) for e in arch.edges if e in data.gates}
     edges: dict[str, tuple[str, str]] = {}
-    pieces: dict[str, tuple[str, ...]] = {}
+    frozen: dict[str, Any] = {}
+    of_edge: dict[str, tuple[str, ...]] = {}
     for edge, (source, target) in arch.edges.items():
-        ends = [(s, t) for s, _ in parts[source] for t, _ in parts[target]]
-        pieces[edge] = _part_names(edge, len(ends), taken)
-        edges |= dict(zip(pieces[edge], ends, strict=True))
-        if edge in gates:
-            gates |= dict.fromkeys(pieces[edge], gates.pop(edge))
+        turned = arch.matrix_of[edge][1] if edge in arch.matrix_of else False
+        first, last = (parts[v] for v in ((target, source) if turned else (source, target)))
+        of_edge[edge] = _part_names(edge, len(first) * len(last), taken)
+        places = [(a, b) for a in first for b in last]
+        for name, ((s, columns), (t, rows)) in zip(of_edge[edge], places, strict=True):
+            value = arch.frozen.get(edge)
+            if isinstance(value, float) and not np.array_equal(rows, columns):
+                continue  # the identity joins nothing else
+            edges[name] = (t, s) if turned else (s, t)
+            if value is not None:
+                identity = isinstance(value, float)
+                frozen[name] = value if identity else np.array(value)[np.ix_(rows, columns)]
+            if edge in data.gates:
+                gates[name] = np.asarray(data.gates[edge], np.float64)
+    pieces = {e: of_edge[e] for e in arch.matrices if e in arch.edges}
+    ties: dict[str, list[str]] = {}
+    for tie, members in arch.ties.items():
+        pieces[tie] = _part_names(tie, len(of_edge[members[0].removesuffix(TRANSPOSED)]), taken)
+        for k, name in enumerate(pieces[tie]):
+            ties[name] = [
+                of_edge[edge][k] + TRANSPOSED * turned for edge, turned in arch.matrices[tie]
+            ]
     sizes = {name: len(members) for v in arch.sizes for name, members in parts[v]}
     split = Dataset(x, y, gates, data.sample_weight, data.labels)
-    return SplitNetwork(Architecture(sizes, edges), split, arch, parts, pieces)
+    graph = Architecture(sizes, edges, ties, frozen)
+    return SplitNetwork(graph, split, arch, parts, pieces)
 
 
 def _part_names(name: str, count: int, taken: set[str]) -> tuple[str, ...]:
@@ -194,7 +218,8 @@ def join_nodes(arch: Architecture, gates: Collection[str] = ()) -> JoinedNodes |
     """Join hidden nodes that have the same sources and the same targets; None where there are none.
 
     Such are pathways between the same inputs and outputs. `gates` names the nodes and edges that
-    have gates: a node at a gated edge, or with several edges to one neighbour, stays as it is.
+    have gates: a node at a gated edge, or with several edges to one neighbour, stays as it is, and
+    so do all where some weights are shared or frozen.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -206,6 +231,8 @@ def join_nodes(arch: Architecture, gates: Collection[str] = ()) -> JoinedNodes |
 
     ```
     """
+    if arch.ties or arch.frozen:
+        return None
     gated = set(gates)
     alike: dict[Any, list[str]] = {}
     for v in arch.sizes:

@@ -14,11 +14,12 @@ from jaxtyping import Float, Int
 from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
-from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
+from neuralrace.statistics.factor import ClassFactor, class_factor, reachable
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
-from neuralrace.types import Matrix, WeightsLike
-from neuralrace.weights import checked_weights
+from neuralrace.types import Count, Matrix, WeightsLike
+from neuralrace.weights import by_edge, by_matrix, checked_weights
 
 
 @final
@@ -109,8 +110,9 @@ class PathStatistics:
         rows = [np.arange(int(start[c]), int(start[c + 1])) for c in group.classes]
         return np.concatenate([np.zeros(0, int), *rows]), np.repeat(group.gates, counts)
 
+    @door
     def velocity(self, weights: WeightsLike) -> dict[str, Matrix]:
-        """−∂L/∂W_e of every edge from the statistics alone (NRR Eqs. 3–4).
+        """−∂L/∂W_e of every edge, or of all edges of a tie, from the statistics (NRR Eqs. 3–4).
 
         `Σ_{p∋e} W_{t̄(p,e)}ᵀ E(p) W_{s̄(p,e)}ᵀ` with
         `E(p) = Σ^yx(p) − Σ_{j: t(j)=t(p)} W_j Σ^x(j,p)`. The inner sum is taken on the rows of the
@@ -142,8 +144,9 @@ class PathStatistics:
                 sooner = accumulate(matrices[:-1], lambda W, w: W @ w.T, initial=first)
                 for edge, left, right in zip(path.edges, [*later][::-1], sooner, strict=True):
                     velocity[edge] += left @ right
-        return self.whole.join(velocity)
+        return self.whole.join(by_matrix(self.arch, velocity))
 
+    @door
     def loss(self, weights: WeightsLike) -> float:
         """½⟨‖y − h‖²⟩ less what no maps along the paths could remove: 0 if all is learned.
 
@@ -179,19 +182,13 @@ class PathStatistics:
 
         ```
         """
-        seen = {v: [np.zeros((len(self.factor.row_class), 0))] for v in self.factor.y}
-        for group in self.groups:
-            on, gate = self.rows(group)
-            x = np.zeros_like(self.factor.x[group.source])
-            x[on] = gate[:, None] * self.factor.x[group.source][on]
-            seen[group.target].append(x)
-        return {v: orthonormal_columns(np.concatenate(x, axis=1)) for v, x in seen.items()}
+        return reachable(self.factor, self.arch)
 
     def _parts(self, weights: WeightsLike) -> dict[str, Matrix]:
-        """The weights of the parts, cut out of checked ones."""
+        """The weights of the edges of the parts, cut out of checked ones."""
         given = checked_weights(self.whole.whole, weights)
         check_known("the weights", given)
-        return self.whole.split(weights)
+        return by_edge(self.arch, self.whole.split(weights))
 
     def _errors(self, parts: Mapping[str, Matrix]) -> list[Matrix]:
         """E(p) of every group (NRR Eq. 4)."""
@@ -264,7 +261,8 @@ class LazyMatrices:
         return len(self._built)
 
 
-def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> PathStatistics:
+@door
+def path_statistics(arch: Architecture, data: Dataset, limit: Count = 100_000) -> PathStatistics:
     """The input-output and input statistics of every path: all that learning sees of the data.
 
     Assumes full-batch gradient flow on the squared loss. Paths with equal ends and gates share
@@ -283,7 +281,6 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
 
     ```
     """
-    limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
     check_targets(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)

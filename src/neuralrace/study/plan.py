@@ -280,7 +280,7 @@ def graph_call(problem: Problem) -> Call | None:
     if _is_chain(problem):
         return None
     arch = graph_of(problem.settings, problem.data)
-    return Call("nr.Architecture", sizes=dict(arch.sizes), edges=dict(arch.edges))
+    return Call("nr.Architecture", **arch.describe())
 
 
 def narrowed(problem: Problem, data: Any) -> Any:

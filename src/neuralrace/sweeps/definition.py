@@ -18,6 +18,7 @@ import numpy as np
 
 from neuralrace import __version__
 from neuralrace.checks import by_name, entries, list_of_names, shown
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
 Cell: TypeAlias = Mapping[str, Any]
@@ -89,6 +90,7 @@ class Definition:
         return math.prod(self.grid)
 
     @staticmethod
+    @door
     def count(lengths: Mapping[str, int], batch: int | Mapping[str, int]) -> int:
         """How many batches axes of these lengths would have.
 
@@ -102,17 +104,20 @@ class Definition:
         sizes = zip(lengths.values(), _box(batch, lengths), strict=True)
         return math.prod(-(-length // size) for length, size in sizes)
 
+    @door
     def box(self, batch: int) -> tuple[slice, ...]:
         """The part of the grid that a batch covers."""
         place = np.unravel_index(batch, self.grid)
         sizes = zip(place, self.batch, self.shape, strict=True)
         return tuple(slice(int(i) * b, min((int(i) + 1) * b, n)) for i, b, n in sizes)
 
+    @door
     def cells_of(self, batch: int) -> list[dict[str, Any]]:
         """The cells of a batch, the last axis changing fastest."""
         parts = [v[s] for v, s in zip(self.axes.values(), self.box(batch), strict=True)]
         return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*parts)]
 
+    @door
     def cell_at(self, index: Sequence[int]) -> dict[str, Any]:
         """The cell at a place of the grid."""
         return {name: values[i] for (name, values), i in zip(self.axes.items(), index, strict=True)}
@@ -123,6 +128,7 @@ class Definition:
         return json.dumps(told)
 
     @staticmethod
+    @door
     def from_json(text: str) -> Definition:
         """The definition that a text holds."""
         told = json.loads(text)
@@ -132,6 +138,7 @@ class Definition:
         told |= {key: {k: tuple(v) for k, v in told[key].items()} for key in several}
         return Definition(**told | {"batch": tuple(told["batch"])})
 
+    @door
     def differences(self, other: Definition) -> dict[str, tuple[Any, Any]]:
         """The keys in which two definitions differ, with the value of each."""
         mine, yours = (_flat(json.loads(d.to_json())) for d in (self, other))

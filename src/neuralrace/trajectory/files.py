@@ -17,6 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
@@ -53,6 +54,7 @@ def save(run: Trajectory, path: Path) -> Path:
     return save_table(_to_file(run), path, signed=True)
 
 
+@door
 def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
     """Write a table to a netCDF file, whole or not at all.
 
@@ -103,6 +105,7 @@ def write_whole(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
+@door
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
 
@@ -186,7 +189,7 @@ def network_described(net: Network | None) -> dict[str, Any] | None:
     """What JSON can hold of a network."""
     if net is None:
         return None
-    graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
+    graph = net.arch.describe()
     if type(net) is GDLN:
         return graph
     if type(net) is ReLUNetwork:
@@ -203,8 +206,7 @@ def _rebuilt(described: dict[str, Any] | None) -> Network | None:
         return None
     if "class" in described:
         return _rebuilt_own(described)
-    edges = {e: (s, t) for e, (s, t) in described["edges"].items()}
-    arch = Architecture(described["sizes"], edges)
+    arch = Architecture.from_description(described)
     return ReLUNetwork(arch, leak=described["leak"]) if "leak" in described else GDLN(arch)
 
 

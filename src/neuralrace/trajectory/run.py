@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
+from neuralrace.checks import by_name, file_path, plain_array, real_array
 from neuralrace.dataset import Dataset, check_data
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.gdln import Network
 from neuralrace.trajectory.metadata import check_names, with_versions
 from neuralrace.types import ArrayLike, WeightsLike
@@ -169,6 +170,7 @@ class Trajectory:
             )
 
     @classmethod
+    @door
     def from_weights(
         cls, net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike
     ) -> Trajectory:
@@ -187,7 +189,6 @@ class Trajectory:
 
         ```
         """
-        check_kind("net", net, Network, "from_weights(net, weights, data, times)")
         check_data(data)
         fix = "sort them and remove repeats; np.unique does both"
         time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
@@ -212,7 +213,7 @@ class Trajectory:
                 fix=fix,
             )
         checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()}, net.shapes)
-        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
+        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.matrices}
         loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
         stored = jax.tree.map(np.asarray, over_time)
         return cls(
@@ -275,6 +276,7 @@ class Trajectory:
             return self.values["outputs"]
         return None if self.source is None else self.source.outputs(self)
 
+    @door
     def plot(
         self,
         what: str = "loss",
@@ -305,10 +307,9 @@ class Trajectory:
         """
         from neuralrace.trajectory.curves import draw
 
-        check_axes(ax)
-        log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
+    @door
     def isel(self, **where: int | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by index along its axes or `time`, as in xarray.
 
@@ -329,6 +330,7 @@ class Trajectory:
 
         return part(self, where, "index")
 
+    @door
     def sel(self, *, method: str | None = None, **where: str | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
 
@@ -371,6 +373,7 @@ class Trajectory:
 
         return to_table(self)
 
+    @door
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a netCDF file, whole or not at all; `nr.load` reads it back.
 
@@ -384,7 +387,15 @@ class Trajectory:
         """
         from neuralrace.trajectory.files import save
 
-        return save(self, file_path(path, "run.save('run.nc')"))
+        path = file_path(path, "run.save('run.nc')")
+        require(
+            path.suffix not in (".csv", ".json", ".npz", ".txt", ".xlsx"),
+            f"path has the ending {path.suffix!r} of another kind of file",
+            got=repr(path.name),
+            wanted="a netCDF file, which usually ends in .nc",
+            fix="run.save('run.nc'); a table is written by run.to_xarray().to_dataframe()",
+        )
+        return save(self, path)
 
 
 def numbers(what: str, value: ArrayLike, fix: str) -> np.ndarray:

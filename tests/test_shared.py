@@ -1,0 +1,405 @@
+"""Shared and frozen weights: graphs, velocities, compression, training; against plain NumPy.
+
+`truth` below is the network in NumPy, analytic in its weights, so that a complex step gives its
+derivative to rounding.
+"""
+
+import json
+import pickle
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from tests.test_errors import refuses
+
+SEEDS = range(30)
+
+
+def matrix(arch: nr.Architecture, weights, edge):
+    """What an edge carries, found in the words of `ties` and `frozen` alone."""
+    if edge in arch.frozen:
+        value = arch.frozen[edge]
+        size = arch.sizes[arch.edges[edge][0]]
+        return value * np.eye(size) if isinstance(value, float) else np.array(value)
+    for tie, members in arch.ties.items():
+        if edge in members:
+            return weights[tie]
+        if edge + ".T" in members:
+            return weights[tie].T
+    return weights[edge]
+
+
+def truth(arch: nr.Architecture, weights, data: nr.Dataset):
+    """The loss ½ Σ_n p_n ‖y_n − h_n‖² of the gated network."""
+    gate = lambda name: np.reshape(data.gates.get(name, np.ones(1)), (-1, 1)) if np.ndim(
+        data.gates.get(name, 1.0)
+    ) < 2 else np.asarray(data.gates[name])  # fmt: skip
+    h = {v: gate(v) * np.asarray(x) for v, x in data.x.items()}
+    waiting = [v for v in arch.sizes if v not in h]
+    while waiting:
+        node = waiting.pop(0)
+        into = [e for e, (_, t) in arch.edges.items() if t == node]
+        if any(arch.edges[e][0] not in h for e in into):
+            waiting.append(node)
+            continue
+        sent = (gate(e) * (h[arch.edges[e][0]] @ matrix(arch, weights, e).T) for e in into)
+        h[node] = gate(node) * sum(sent)
+    p = np.ones(data.n_samples) if data.sample_weight is None else np.asarray(data.sample_weight)
+    return sum((p / p.sum()) @ ((y - h[v]) ** 2).sum(1) for v, y in data.y.items()) / 2
+
+
+def slopes(arch, weights, data):
+    """∂L/∂W of every matrix, by complex steps."""
+    found = {}
+    for name, w in weights.items():
+        found[name] = np.zeros(w.shape)
+        for at in np.ndindex(w.shape):
+            moved = w.astype(complex)
+            moved[at] += 1e-30j
+            found[name][at] = truth(arch, {**weights, name: moved}, data).imag / 1e-30
+    return found
+
+
+def random_graph(rng: np.random.Generator) -> nr.Architecture:
+    kind = rng.integers(6)
+    inputs, hidden, outputs = rng.integers(1, 4, 3).tolist()
+    if kind < 2:
+        steps = int(rng.integers(1, 5))
+        readout = "all" if rng.integers(2) else [*range(1 + steps // 2, steps + 1)]
+        return nr.Architecture.recurrent(
+            inputs, hidden, outputs, steps, readout, leak=0.7 if kind else None,
+            initial=bool(rng.integers(2)),
+        )  # fmt: skip
+    if kind == 2:
+        return nr.Architecture.siamese(inputs, hidden, outputs, int(rng.integers(2, 4)))
+    if kind == 3:
+        return nr.Architecture.autoencoder(inputs + 1, hidden, outputs)
+    n = hidden + 1
+    if kind == 4:  # a tie across depths, and over a skip connection
+        return nr.Architecture(
+            {"x": n, "a": n, "b": n, "c": n, "y": outputs},
+            {"xa": ("x", "a"), "ab": ("a", "b"), "bc": ("b", "c"), "cy": ("c", "y"),
+             "ac": ("a", "c"), "xy": ("x", "y")},
+            ties={"W": ("ab", "bc", "xa.T"), "V": ("xy", "cy")},
+        )  # fmt: skip
+    return nr.Architecture(  # a frozen matrix and a residual branch beside a tie of two inputs
+        {"x": inputs, "z": inputs, "a": n, "b": n, "y": outputs},
+        {"xa": ("x", "a"), "zb": ("z", "b"), "ab": ("a", "b"), "skip": ("a", "b"),
+         "mix": ("a", "y"), "by": ("b", "y"), "xb": ("x", "b")},
+        ties={"U": ("xa", "zb")},
+        frozen={"skip": -0.5, "mix": rng.normal(size=(outputs, n))},
+    )  # fmt: skip
+
+
+def random_task(rng: np.random.Generator, arch: nr.Architecture) -> nr.Dataset:
+    n = 6
+    gates = {}
+    for name in (*arch.sizes, *arch.edges):
+        kind = rng.integers(4)
+        if kind == 1:
+            gates[name] = rng.integers(0, 2, n).astype(float)
+        elif kind == 2:
+            gates[name] = rng.normal(size=n)
+        elif kind == 3 and name in arch.sizes:
+            columns = np.stack([np.ones(n), rng.integers(0, 2, n)], axis=1)
+            gates[name] = columns[:, rng.integers(0, 2, arch.sizes[name])]
+    draw = lambda nodes: {v: rng.normal(size=(n, arch.sizes[v])) for v in nodes}
+    weight = rng.uniform(0.1, 1, n) if rng.integers(2) else None
+    return nr.Dataset(draw(arch.inputs), draw(arch.outputs), gates, weight)
+
+
+def random_case(seed: int, scale: float = 1.0):
+    rng = np.random.default_rng(seed)
+    arch = random_graph(rng)
+    data = random_task(rng, arch)
+    return arch, data, {n: scale * rng.normal(size=shape) for n, shape in arch.shapes.items()}
+
+
+def close(found, wanted, tolerance=1e-10):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * (np.abs(wanted).max() or 1))
+
+
+# ---- the network --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_and_velocity(seed):
+    scale = 10.0 ** ((seed % 7) - 3)
+    arch, data, weights = random_case(seed, scale)
+    net, stats = nr.GDLN(arch), nr.path_statistics(arch, data)
+    assert float(net.loss(weights, data)) == pytest.approx(truth(arch, weights, data), rel=1e-10)
+    by_step, by_paths, wanted = (
+        net.velocity(weights, data), stats.velocity(weights), slopes(arch, weights, data)
+    )  # fmt: skip
+    assert set(by_step) == set(by_paths) == set(arch.shapes)
+    for name, slope in wanted.items():
+        close(by_step[name], -slope, 1e-8)
+        close(by_paths[name], -slope, 1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compression_changes_nothing(seed):
+    arch, data, weights = random_case(seed, 0.5)
+    net = nr.GDLN(arch)
+    small = nr.compress(net, weights, data)
+    for name, w in small.lift(small.weights).items():
+        close(w, weights[name], 1e-12)
+    assert float(small.net.loss(small.weights, small.data)) == pytest.approx(
+        truth(arch, weights, data), rel=1e-10, abs=1e-12
+    )
+    full, fewer = (
+        nr.train(net, weights, data, learning_rate=1e-3, steps=20, compress=compress,
+                 record={"weights": True})
+        for compress in (False, True)
+    )  # fmt: skip
+    close(fewer.loss, full.loss)
+    for name in weights:
+        close(fewer.values["weights"][name], full.values["weights"][name], 1e-9)
+
+
+def test_compression_of_a_wide_recurrent_network():
+    """W_h of rank 2 from 2 inputs to 1 output: 60 hidden neurons shrink, the same at every step."""
+    rng = np.random.default_rng(0)
+    arch = nr.Architecture.recurrent(2, 60, 1, steps=4)
+    weights = {n: rng.normal(size=s) / 8 for n, s in arch.shapes.items()}
+    weights["Wh"] = np.outer(*rng.normal(size=(2, 60))) / 60
+    draw = lambda nodes: {v: rng.normal(size=(50, arch.sizes[v])) for v in nodes}
+    data = nr.Dataset(draw(arch.inputs), draw(arch.outputs))
+    small = nr.compress(nr.GDLN(arch), weights, data)
+    sizes = small.net.arch.sizes
+    assert sizes["h1"] == sizes["h4"] == 5
+    assert small.net.arch.ties == arch.ties
+    velocity = small.net.velocity(small.weights, small.data)
+    step = small.lift({n: w + velocity[n] for n, w in small.weights.items()})
+    for name, slope in slopes(arch, weights, data).items():
+        close(step[name], weights[name] - slope)
+
+
+def test_conserved_matrix_of_the_hidden_class():
+    arch = nr.Architecture.recurrent(5, 12, 4, steps=6, leak=0.3)
+    data = random_task(np.random.default_rng(0), nr.Architecture.recurrent(5, 12, 4, steps=6))
+    net = nr.GDLN(arch)
+    run = nr.flow(net, net.init(0, scale=0.3), data.gated({}), times=[0, 0.5, 1.0], rtol=1e-12,
+                  atol=1e-14, record={"weights": True})  # fmt: skip
+    w = {n: np.asarray(a) for n, a in run.values["weights"].items()}
+    t = lambda a: a.swapaxes(1, 2)
+    kept = t(w["Wy"]) @ w["Wy"] + t(w["Wh"]) @ w["Wh"] - w["Wx"] @ t(w["Wx"]) - w["Wh"] @ t(w["Wh"])
+    assert run.loss[-1] < 0.9 * run.loss[0]
+    np.testing.assert_allclose(kept, kept[:1].repeat(3, 0), atol=1e-10)
+
+
+def test_tied_steps_learn_faster_than_untied_ones():
+    """x = y = 1, y = V W³ U x, all .3: half of the initial loss at 5.80, untied at 11.94."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    sizes = dict.fromkeys(["x", "h1", "h2", "h3", "h4", "y"], 1)
+    edges = {"U": ("x", "h1"), "a": ("h1", "h2"), "b": ("h2", "h3"), "c": ("h3", "h4"),
+             "V": ("h4", "y")}  # fmt: skip
+    times = np.linspace(0, 15, 3001)
+
+    def half(arch):
+        net = nr.GDLN(arch)
+        run = nr.flow(net, {n: [[0.3]] for n in arch.shapes}, data, times=times, rtol=1e-9)
+        return float(np.interp(-run.loss[0] / 2, -run.loss, run.time))
+
+    assert half(nr.Architecture(sizes, edges, {"W": ("a", "b", "c")})) == pytest.approx(
+        5.80, abs=0.01
+    )
+    assert half(nr.Architecture(sizes, edges)) == pytest.approx(11.94, abs=0.01)
+
+
+def test_steps_cost_the_same_however_many_there_are():
+    """The work and the memory of a step grow linearly with T, and weights do not grow at all."""
+
+    def cost(steps):
+        arch = nr.Architecture.recurrent(3, 64, 2, steps)
+        net = nr.GDLN(arch)
+        weights = net.init(0, scale=0.1)
+        draw = lambda nodes: {v: np.ones((8, arch.sizes[v])) for v in nodes}
+        data = nr.Dataset(draw(arch.inputs), draw(arch.outputs))
+        program = jax.jit(lambda w: net.loss_and_step(w, data, 0.1)).lower(weights).compile()
+        return program.cost_analysis()["flops"], sum(w.size for w in weights.values())
+
+    (ten, size), (twenty, same), (forty, _) = map(cost, (10, 20, 40))
+    assert size == same == 64 * (64 + 3 + 2)
+    assert (forty - twenty) / (twenty - ten) == pytest.approx(2.0, rel=0.05)
+
+
+# ---- everything else that runs weights ----------------------------------------------------------
+
+
+def case():
+    arch = nr.Architecture.recurrent(2, 6, 1, steps=3, readout="all", leak=0.5)
+    rng = np.random.default_rng(1)
+    draw = lambda nodes: {v: rng.normal(size=(7, arch.sizes[v])) for v in nodes}
+    return arch, nr.Dataset(draw(arch.inputs), draw(arch.outputs))
+
+
+def test_ensembles_kernels_and_files(tmp_path):
+    arch, data = case()
+    for net in (nr.GDLN(arch), nr.ReLUNetwork(arch), nr.ReLUNetwork(arch, bias=True)):
+        many = nr.train_ensemble(net, data, seeds=2, scale=dict.fromkeys(net.arch.shapes, 0.3),
+                                 learning_rate=0.05, steps=6, record={"weights": True})  # fmt: skip
+        keys = jax.random.split(jax.random.key(0), 2)
+        one = nr.train(net, net.init(keys[1], scale=0.3), data, learning_rate=0.05, steps=6)
+        np.testing.assert_allclose(many.loss[1], one.loss, rtol=1e-10)
+        kernel = nr.analysis.tangent_kernel(net, many.final, data)
+        assert kernel.shape == (2, 21, 21)
+        again = nr.load(many.save(tmp_path / "run.nc"))
+        assert again.net == net
+        read, run = nr.from_file(nr.save_weights(net, one.final, tmp_path / "w.npz"), data)
+        assert read == net
+        np.testing.assert_array_equal(run.final["Wh"], one.final["Wh"])
+        moments = {n: w[0] for n, w in many.values["weights"].items()}
+        seen = nr.Trajectory.from_weights(net, moments, data, many.time)
+        np.testing.assert_allclose(seen.loss, many.loss[0], rtol=1e-6)
+
+
+def test_relu_network_is_the_gated_one_with_its_activity():
+    arch, data = case()
+    relu = nr.ReLUNetwork(arch, bias=True)
+    assert relu.arch.ties["biases_h1"] == ("bias_h1", "bias_h2", "bias_h3")
+    assert relu.arch.ties["biases_y1"] == ("bias_y1", "bias_y2", "bias_y3")
+    weights = relu.init(3, scale=0.7)
+    gated = data.gated(relu.activity(weights, data))
+    known = nr.Dataset({**data.x, "bias": np.ones((7, 1))}, data.y, gated.gates)
+    plain = {n: np.asarray(w) for n, w in weights.items()}
+    assert float(relu.loss(weights, data)) == pytest.approx(truth(relu.arch, plain, known))
+    for name, slope in slopes(relu.arch, plain, known).items():
+        close(relu.velocity(weights, data)[name], -slope)
+
+
+def test_value_semantics():
+    arch, _ = case()
+    again = nr.Architecture.from_description(json.loads(json.dumps(arch.describe())))
+    same = pickle.loads(pickle.dumps(arch))
+    assert arch == again == same == nr.Architecture.from_networkx(arch.to_networkx())
+    assert hash(arch) == hash(again)
+    untied = nr.Architecture(arch.sizes, arch.edges)
+    assert arch != untied
+    assert arch != nr.Architecture(arch.sizes, arch.edges, arch.ties)
+    assert eval(repr(arch), {"Architecture": nr.Architecture}) == arch
+    assert untied.path_count() == arch.path_count() == 11  # 1 + (1 + 2) + (1 + 2 + 4)
+
+
+def test_classes_and_parts():
+    arch = nr.Architecture(
+        {"x": 3, "a": 3, "b": 3, "y": 3},
+        {"xa": ("x", "a"), "ab": ("a", "b"), "by": ("b", "y")},
+        ties={"W": ("xa", "by.T")},
+    )
+    assert dict(arch.class_of) == {"x": "x", "a": "a", "b": "a", "y": "x"}
+    frozen = nr.Architecture(arch.sizes, arch.edges, frozen={"ab": np.diag([1.0, 2.0, 3.0])})
+    assert dict(frozen.class_of) == {v: v for v in "xaby"}
+    assert nr.Architecture(arch.sizes, arch.edges, frozen={"ab": 1}).class_of["b"] == "a"
+    deep = nr.Architecture.autoencoder(8, 5, 3)
+    assert deep.class_of["h3"] == "h1"
+    assert set(deep.with_bias().shapes) == {
+        "W1",
+        "W2",
+        *(f"bias_{v}" for v in deep.sizes if v != "x"),
+    }
+
+
+def test_drawing_names_ties():
+    texts = {t.get_text() for t in nr.Architecture.autoencoder(8, 3).draw().texts}
+    assert {"W1", "W1ᵀ"} <= texts
+    texts = [t.get_text() for t in nr.Architecture.recurrent(2, 3, 1, 4, leak=0.9).draw().texts]
+    assert texts.count("Wh") == texts.count("0.9 I") == 3
+    texts = [t.get_text() for t in nr.Architecture.recurrent(2, 3, 1, 20).draw().texts]
+    assert texts.count("Wh") == 1
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+SIZES = {"x": 2, "z": 3, "a": 4, "b": 4, "y": 1}
+EDGES = {"xa": ("x", "a"), "zb": ("z", "b"), "ab": ("a", "b"), "by": ("b", "y")}
+
+
+@pytest.mark.parametrize(
+    ("ties", "frozen", "named"),
+    [
+        ({"W": ("xa", "zb")}, {}, ["W", "zb"]),  # inputs of other sizes
+        ({"W": ("xa", "by")}, {}, ["W", "by"]),
+        ({"W": ("ab", "ab")}, {}, ["ab"]),
+        ({"W": ("ab",), "V": ("ab",)}, {}, ["ab", "W", "V"]),
+        ({"W": ("ab", "ab.T")}, {}, ["ab"]),
+        ({"W": ("ac",)}, {}, ["ac"]),
+        ({"W": ()}, {}, ["W"]),
+        ({"W": "ab"}, {}, ["W"]),
+        ({"W": (3,)}, {}, ["W"]),
+        ({"ab": ("ab",)}, {}, ["ab"]),
+        ({"x": ("ab",)}, {}, ["x"]),
+        ({"2": ("ab",)}, {}, ["2"]),
+        ({}, {"xa": 1.0}, ["xa"]),
+        ({}, {"ab": np.eye(3)}, ["ab"]),
+        ({}, {"ab": np.nan}, ["ab"]),
+        ({}, {"ab": np.full((4, 4), np.inf)}, ["ab"]),
+        ({}, {"q": 1.0}, ["q"]),
+        ({"W": ("ab",)}, {"ab": 1.0}, ["ab"]),
+        ({}, {"xa": np.ones((4, 2)), "zb": np.ones((4, 3)), "ab": 1, "by": np.ones((1, 4))}, []),
+    ],
+)
+def test_bad_ties(ties, frozen, named):
+    with refuses(*named):
+        nr.Architecture(SIZES, EDGES, ties, frozen)
+
+
+def test_bad_builders():
+    with refuses("steps"):
+        nr.Architecture.recurrent(2, 8, 1, steps=0)
+    with refuses("readout"):
+        nr.Architecture.recurrent(2, 8, 1, steps=3, readout="first")
+    for readout in ((1, 4), (1, 2), (), (3, 3), (0, 3)):
+        with refuses("readout"):
+            nr.Architecture.recurrent(2, 8, 1, steps=3, readout=readout)
+    with refuses("leak"):
+        nr.Architecture.recurrent(2, 8, 1, steps=3, leak=np.inf)
+    with refuses("branches"):
+        nr.Architecture.siamese(2, 8, 1, branches=1)
+    with refuses("autoencoder"):
+        nr.Architecture.autoencoder(8)
+
+
+def test_bad_weights_and_targets():
+    arch, data = case()
+    net = nr.GDLN(arch)
+    weights = net.init(0)
+    with refuses("h1_h2"):
+        net(weights | {"h1_h2": weights["Wh"]}, data)
+    with refuses("Wh"):
+        net({n: w for n, w in weights.items() if n != "Wh"}, data)
+    with refuses("Wh"):
+        net(weights | {"Wh": weights["Wh"][:, :2]}, data)
+    with refuses("scale"):
+        net.init(0, scale=dict.fromkeys(arch.edges, 1.0))
+    with refuses("y4"):
+        net.loss(weights, nr.Dataset(data.x, {**data.y, "y4": data.y["y1"]}))
+    with refuses("y2"):
+        net.loss(weights, nr.Dataset(data.x, {v: y for v, y in data.y.items() if v != "y2"}))
+    with refuses("Wh"):
+        net(weights, data.gated({"Wh": np.ones(7)}))
+
+
+def test_what_does_not_know_ties_says_so():
+    """Never silently wrong: an untied answer for a tied network would be."""
+    arch, data = case()
+    net, relu = nr.GDLN(arch), nr.ReLUNetwork(arch)
+    run = nr.train(relu, relu.init(0), data, learning_rate=0.01, steps=4, record={"weights": True})
+    auto = nr.Architecture.autoencoder(3, 2)
+    eye = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
+    calls = [
+        lambda: nr.reduce(arch, data),
+        lambda: nr.contest({"a": (arch, data), "b": (arch, data)}, scale=1e-3),
+        lambda: nr.reln.activity(run, data),
+        lambda: nr.reln.discover(run, data),
+        lambda: nr.explain(run, data=data),
+        lambda: nr.linear.balance(nr.GDLN(auto), {"W1": np.eye(2, 3)}),
+        lambda: nr.linear.saddles(nr.GDLN(auto), eye),
+        lambda: nr.analysis.alignment(net, net.init(0), {v: np.eye(2) for v in arch.inputs}),
+        lambda: nr.behaviour.Agent(auto, {"total": ["y"]}, {"W1": "total"}),
+    ]
+    for call in calls:
+        with refuses("ties"):
+            call()

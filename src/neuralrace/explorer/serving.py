@@ -36,11 +36,12 @@ def serve(
 ) -> None:
     """Serve the explorer until it is interrupted.
 
-    **Arguments:** `study`, the file of a study to show first. `host`, the address to bind to: the
-    loopback address by default, which no other machine can reach. `port`, 8477 by default if that
-    is free. `token`, a secret in the address, by default a random one; give your own to have the
-    same address after a restart. `trust`, whether the study may call its own Python functions.
-    `browser`, whether to open the page. `tell` is called with the address once it can be opened.
+    **Arguments:** `study`, the file of a study to show first, or a table (.csv), of which a study
+    is drafted as by `neuralrace new`. `host`, the address to bind to: the loopback address by
+    default, which no other machine can reach. `port`, 8477 by default if that is free. `token`, a
+    secret in the address, by default a random one; give your own to have the same address after a
+    restart. `trust`, whether the study may call its own Python functions. `browser`, whether to
+    open the page. `tell` is called with the address once it can be opened.
 
     ```python
     >>> from neuralrace.explorer import serve

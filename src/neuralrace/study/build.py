@@ -136,6 +136,8 @@ def task_call(task: Task, folder: Path, files: Mapping[Path, str]) -> Any:
     options |= {} if task.weight is None else {"weight": task.weight}
     options |= {"standardise": True} if task.standardise else {}
     options |= {"scale": dict(task.scale)} if task.scale else {}
+    groups = {name: list(columns) for name, columns in task.groups.items()}
+    options |= {"groups": groups} if groups else {}
     return Call("nr.study.read_task", copied(task.file, folder, files), **options)
 
 

@@ -247,7 +247,7 @@ def _check_task(task: Any, place: Place) -> Iterator[StudyError]:
         return
     called = source != "file"
     yield from _only_with(task, ["parameters"], called, place, "`builtin` or `python` with it")
-    columns = ["x", "y", "labels", "weight", "standardise", "scale"]
+    columns = ["x", "y", "labels", "weight", "standardise", "scale", "groups"]
     yield from _only_with(task, columns, source == "file", place, "`file` with it")
     shown, wanted = ([n for names in end.values() for n in names] for end in (task.x, task.y))
     both = [name for name in shown if name in wanted]

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.checks import by_name, file_path, list_of_names, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.study.places import nearest
 
 Columns: TypeAlias = str | Iterable[str] | Mapping[str, str | Iterable[str]]
@@ -32,6 +32,7 @@ def read_task(
     weight: str | None = None,
     standardise: bool = False,
     scale: Mapping[str, float] | None = None,
+    groups: Mapping[str, Iterable[str]] | None = None,
 ) -> Dataset:
     """A task from a table: CSV (one row per sample), npz or netCDF (arrays, samples first).
 
@@ -41,9 +42,11 @@ def read_task(
     **Arguments:** `x` and `y`, the columns (arrays) that are inputs and targets: a list for one
     node called `x` or `y`, or `{node: columns}`. `labels`, columns that say what a sample is.
     `weight`, the column of sample weights. `standardise` shifts and scales every input column to
-    mean 0 and standard deviation 1; a column that is constant is only shifted. `scale` multiplies
-    columns of inputs and targets, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it
-    away, and 2 makes a property that is a target twice as strong.
+    mean 0 and standard deviation 1; a column that is constant is only shifted, and one of −1, 0 and
+    1 alone, such as a sign or a part of a one-hot code, stays as it is. `scale` multiplies columns
+    of inputs and targets, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it away, and 2
+    makes a property that is a target twice as strong. `groups` names several columns at once:
+    `groups={"cue": ["rule1", "rule2"]}` with `scale={"cue": 0.5}` multiplies both.
 
     ```python
     >>> import tempfile
@@ -69,7 +72,7 @@ def read_task(
                 fix=f'for example {end} = ["{next(iter(table), "column")}"]',
             )
     used = [name for end in nodes.values() for names in end.values() for name in names]
-    factors = _scale(scale, used)
+    factors = _scale(scale, used, _groups(groups, used))
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
@@ -255,18 +258,41 @@ def _numbers(table: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarra
     return np.concatenate([np.asarray(part, float) for part in parts], axis=1)
 
 
-def _scale(scale: Mapping[str, float] | None, used: list[str]) -> dict[str, float]:
-    """The factors of columns that are inputs or targets, checked."""
-    found = {}
+def _groups(
+    groups: Mapping[str, Iterable[str]] | None, used: list[str]
+) -> dict[str, tuple[str, ...]]:
+    """The columns of every group, checked."""
+    fix = "for example groups={'cue': ['rule1', 'rule2']}"
+    named = by_name("groups", groups or {}, fix)
+    found = {name: tuple(list_of_names(f"group {name}", each)) for name, each in named.items()}
+    for name, columns in found.items():
+        unknown = [column for column in columns if column not in used]
+        require(
+            not unknown and name not in used,
+            f"the group {name!r:.80} does not name columns of x or y",
+            got=listed(unknown) if unknown else f"a column that is called {name!r:.80}",
+            wanted=f"columns among {', '.join(used)}, and a name of its own",
+            fix=fix,
+        )
+    return found
+
+
+def _scale(
+    scale: Mapping[str, float] | None, used: list[str], groups: Mapping[str, tuple[str, ...]]
+) -> dict[str, float]:
+    """The factors of columns that are inputs or targets, checked; those of groups multiply."""
+    found: dict[str, float] = {}
     for name, factor in by_name("scale", scale or {}, "for example scale={'side': 0.5}").items():
-        if name not in used:
+        number = real_number(f"scale of {name}", factor, fix="for example 0.5")
+        if name not in used and name not in groups:
             raise NeuralRaceError(
                 f"{name!r:.80} is no input or target column, so that it cannot be scaled",
                 got=f"{name!r:.80}",
-                wanted=f"one of {', '.join(used)}",
-                fix=nearest(name, used) or "name a column of x or y",
+                wanted=f"one of {', '.join([*used, *groups])}",
+                fix=nearest(name, [*used, *groups]) or "name a column of x or y",
             )
-        found[name] = real_number(f"scale of {name}", factor, fix="for example 0.5")
+        for column in groups.get(name, (name,)):
+            found[column] = found.get(column, 1.0) * number
     return found
 
 
@@ -291,5 +317,7 @@ def _label(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and deviation 1, but for those of −1, 0 and 1 alone, such as codes."""
     spread = values.std(axis=0)
-    return (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    standard = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return np.where(np.isin(values, (-1, 0, 1)).all(axis=0), values, standard)

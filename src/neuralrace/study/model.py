@@ -138,12 +138,18 @@ class Task(Section):
         default=None, description="the column of sample weights", examples=["weight"]
     )
     standardise: bool = Field(
-        default=False, description="shift and scale every input column to mean 0, deviation 1"
+        default=False,
+        description="shift and scale input columns to mean 0, deviation 1, not codes of −1, 0, 1",
     )
     scale: dict[str, float] = Field(
         default={},
         description="factors of columns of x and y, after `standardise`: scale.a = 2 doubles a",
         examples=[{"side": 0.5}],
+    )
+    groups: dict[str, Names] = Field(
+        default={},
+        description="names for several columns that `scale` multiplies at once",
+        examples=[{"cue": ["rule1", "rule2"]}],
     )
 
 

@@ -69,7 +69,7 @@ def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
     if exact is not None:
         return f"for {exact}"
     without = _exactly(~on, labels)
-    if without is not None and " or " not in without:
+    if without is not None:
         return f"for all but {without}"
     return f"for {_nearly(on, labels) or f'{len(samples)} samples'}"
 
@@ -97,7 +97,8 @@ def _exactly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
 
 def _spelled(values: Values) -> str:
     word = "and" if len(values) == 1 else "or"
-    parts = [f"{name} {several([str(v) for v in some], word)}" for name, some in values.items()]
+    short = lambda v: f"{v:g}" if isinstance(v, np.floating) else str(v)
+    parts = [f"{name} {several([short(v) for v in some], word)}" for name, some in values.items()]
     return " and ".join(parts)
 
 
@@ -150,13 +151,16 @@ def name_of(sample: int, data: Dataset) -> str:
     return f"sample {sample + 1}" + f" ({said})" * bool(said)
 
 
-def names_of(data: Dataset) -> list[str]:
-    """A short name of every sample: its labels where these tell samples apart, else its number."""
+def names_of(data: Dataset) -> tuple[list[str], str]:
+    """A short name of every sample, and what it tells.
+
+    These are its labels where they tell samples apart, else its number.
+    """
     labels = {name: v for name, v in labels_of(data).items() if name in data.labels}
     names = [" ".join(map(str, row)) for row in zip(*labels.values(), strict=True)]
     if len(set(names)) == data.n_samples:
-        return names
-    return [str(n + 1) for n in range(data.n_samples)]
+        return names, f"sample ({', '.join(labels)})"
+    return [str(n + 1) for n in range(data.n_samples)], "sample"
 
 
 def in_groups(
@@ -188,10 +192,11 @@ def name_columns(ax: Axes, data: Dataset, label: str | None = None) -> None:
     order, groups = in_groups(data, label)
     few = len(order) <= NUMBERED
     ticks = np.arange(len(order)) if few else np.array([0, len(order) - 1])
-    names = np.array(names_of(data))[order][ticks] if few else [str(n + 1) for n in ticks]
+    every, told = names_of(data)
+    names = np.array(every)[order][ticks] if few else [str(n + 1) for n in ticks]
     long = max(map(len, names)) > 2
     ax.set_xticks(ticks, list(names), fontsize=6, rotation=90 if long else 0)
-    ax.set_xlabel("sample")
+    ax.set_xlabel(told if few else "sample")
     if not groups:
         return
     sizes = np.array(list(groups.values()))

@@ -40,6 +40,9 @@ calls: dict[int, int] = {}
 """How many calls of each function were checked in this test, by the identity of its code."""
 
 _whole = jaxtyping.jaxtyped
+_apart = _whole("context")
+"""Names of axes belong to one call, checked or not."""
+
 _made: dict[int, tuple[Any, Any]] = {}
 
 
@@ -56,7 +59,8 @@ def jaxtyped(*, typechecker: Any) -> Any:
         def first_calls(*args: Any, **kwargs: Any) -> Any:
             before = calls.get(code, 0)
             if before == ENOUGH:
-                return thing(*args, **kwargs)
+                with _apart:
+                    return thing(*args, **kwargs)
             calls[code] = before + 1
             if code not in _made or _made[code][0] is not thing:  # a new one of a local function
                 _made[code] = thing, _whole(thing, typechecker=checked)

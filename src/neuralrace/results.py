@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Result", "Sentence", "framed"]
+__all__ = ["SHARE", "TIME", "Result", "Sentence", "framed"]
 
 SENTENCES = 5
 """At most this many sentences of a result are printed, the most important ones."""

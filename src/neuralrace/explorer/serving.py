@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.checks import switch
-from neuralrace.errors import NeuralRaceError, install_extra
+from neuralrace.errors import NeuralRaceError, install_extra, require
 from neuralrace.explorer.guard import LOOPBACK, new_token
 from neuralrace.explorer.limits import CLIENTS, MESSAGE
 from neuralrace.explorer.trust import Trust, trust_of
@@ -161,13 +161,13 @@ def _needed() -> tuple[Any, Any]:
 def _checked_token(token: str | None) -> str:
     if token is None:
         return new_token()
-    if not TOKEN.fullmatch(token):
-        raise NeuralRaceError(
-            "this cannot be a token",
-            got=f"{len(token)} characters",
-            wanted="16 letters, digits, '-' and '_' or more",
-            fix="leave it out for a random one",
-        )
+    require(
+        TOKEN.fullmatch(token),
+        "this cannot be a token",
+        got=f"{len(token)} characters",
+        wanted="16 letters, digits, '-' and '_' or more",
+        fix="leave it out for a random one",
+    )
     return token
 
 

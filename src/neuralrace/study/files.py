@@ -11,8 +11,7 @@ import numpy as np
 from neuralrace.checks import by_name, file_path, list_of_names, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require
-from neuralrace.study.places import nearest
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 
 Columns: TypeAlias = str | Iterable[str] | Mapping[str, str | Iterable[str]]
 """Names of columns: for one node, or `{node: columns}`."""
@@ -64,13 +63,13 @@ def read_task(
     table, named = read_table(path), list_of_names("labels", labels)
     nodes = {"x": _by_node(x, "x"), "y": _by_node(y, "y")}
     for end, columns in nodes.items():
-        if not any(columns.values()):
-            raise NeuralRaceError(
-                f"{'inputs' if end == 'x' else 'targets'} of the file are not named",
-                got=f"no {end}",
-                wanted=f"columns among {', '.join(table)}",
-                fix=f'for example {end} = ["{next(iter(table), "column")}"]',
-            )
+        require(
+            any(columns.values()),
+            f"{'inputs' if end == 'x' else 'targets'} of the file are not named",
+            got=f"no {end}",
+            wanted=f"columns among {', '.join(table)}",
+            fix=f'for example {end} = ["{next(iter(table), "column")}"]',
+        )
     used = [name for end in nodes.values() for names in end.values() for name in names]
     factors = _scale(scale, used, _groups(groups, used))
     shown, wanted = (
@@ -103,13 +102,13 @@ def read_masks(path: str | Path) -> dict[str, np.ndarray]:
     table = read_table(path)
     found = {}
     for name, column in table.items():
-        if column.dtype.kind not in "fiub" or column.ndim != 1 or not np.isfinite(column).all():
-            raise NeuralRaceError(
-                f"the mask {name!r} does not hold one number per sample",
-                got=f"{column.dtype} of shape {column.shape}",
-                wanted="0 and 1, or real gates, none missing",
-                fix="write 1 where the pathway is on, and 0 elsewhere",
-            )
+        require(
+            column.dtype.kind in "fiub" and column.ndim == 1 and np.isfinite(column).all(),
+            f"the mask {name!r} does not hold one number per sample",
+            got=f"{column.dtype} of shape {column.shape}",
+            wanted="0 and 1, or real gates, none missing",
+            fix="write 1 where the pathway is on, and 0 elsewhere",
+        )
         found[name] = column.astype(float)
     return found
 
@@ -130,20 +129,20 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
     ```
     """
     path = file_path(path, "my.csv")
-    if path.suffix not in KINDS:
-        raise NeuralRaceError(
-            f"{path.name!r} is of an unknown kind",
-            got=path.suffix or "no ending",
-            wanted=f"a file that ends in {', '.join(KINDS)}",
-            fix="save the table as CSV",
-        )
+    require(
+        path.suffix in KINDS,
+        f"{path.name!r} is of an unknown kind",
+        got=path.suffix or "no ending",
+        wanted=f"a file that ends in {', '.join(KINDS)}",
+        fix="save the table as CSV",
+    )
     if not path.is_file():
         there = sorted(p.name for p in path.parent.glob("*") if p.suffix in KINDS)
         raise NeuralRaceError(
             f"there is no file {path.name!r}",
             got=str(path),
             wanted=f"a file that is there: {', '.join(there[:8]) or 'no table is in this folder'}",
-            fix=nearest(path.name, there) or "paths are relative to the folder of the study",
+            fix=spelled(path.name, there, "paths are relative to the folder of the study"),
         )
     try:
         table = {".csv": _csv, ".npz": _npz, ".nc": _netcdf}[path.suffix](path)
@@ -157,13 +156,13 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
             wanted=f"a table as {path.suffix[1:]}, one row per sample",
             fix="open it by hand, and save it again",
         ) from error
-    if not table or not all(len(column) for column in table.values()):
-        raise NeuralRaceError(
-            f"{path.name!r} has no rows",
-            got=f"columns {', '.join(table) or '–'}",
-            wanted="one row per sample below a line with the names of the columns",
-            fix="check that the file is the one you mean",
-        )
+    require(
+        table and all(len(column) for column in table.values()),
+        f"{path.name!r} has no rows",
+        got=f"columns {', '.join(table) or '–'}",
+        wanted="one row per sample below a line with the names of the columns",
+        fix="check that the file is the one you mean",
+    )
     return table
 
 
@@ -172,13 +171,13 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
 
     frame = pandas.read_csv(path, skipinitialspace=True)
     for sign, name in SEPARATORS.items():
-        if len(frame.columns) == 1 and sign in str(frame.columns[0]):
-            raise NeuralRaceError(
-                f"the columns of {path.name!r} are separated by {name}",
-                got=f"{str(frame.columns[0])!r:.80}",
-                wanted="commas between columns, and points in numbers",
-                fix="save the table as CSV with commas",
-            )
+        require(
+            len(frame.columns) != 1 or sign not in str(frame.columns[0]),
+            f"the columns of {path.name!r} are separated by {name}",
+            got=f"{str(frame.columns[0])!r:.80}",
+            wanted="commas between columns, and points in numbers",
+            fix="save the table as CSV with commas",
+        )
     found = {}
     for name in frame.columns:
         column = frame[name]
@@ -221,13 +220,13 @@ def _by_node(columns: Columns, node: str) -> dict[str, list[str]]:
 
 
 def _column(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    if not isinstance(name, str) or name not in table:
-        raise NeuralRaceError(
-            f"the file has no column {name!r:.80}",
-            got=f"{name!r:.80}",
-            wanted=f"one of {', '.join(table)}",
-            fix=nearest(str(name), table) or "check the spelling",
-        )
+    require(
+        isinstance(name, str) and name in table,
+        f"the file has no column {name!r:.80}",
+        got=f"{name!r:.80}",
+        wanted=f"one of {', '.join(table)}",
+        fix=spelled(name, table, "check the spelling"),
+    )
     return table[name]
 
 
@@ -248,13 +247,13 @@ def _numbers(table: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarra
                 fix="name another column",
             )
     rows = {len(part) for part in parts}
-    if len(rows) > 1:
-        raise NeuralRaceError(
-            "these columns are not of one length",
-            got=", ".join(f"{n}: {len(_column(table, n))}" for n in names),
-            wanted="one row per sample in each",
-            fix="check the arrays in the file",
-        )
+    require(
+        len(rows) <= 1,
+        "these columns are not of one length",
+        got=", ".join(f"{n}: {len(_column(table, n))}" for n in names),
+        wanted="one row per sample in each",
+        fix="check the arrays in the file",
+    )
     return np.concatenate([np.asarray(part, float) for part in parts], axis=1)
 
 
@@ -289,7 +288,7 @@ def _scale(
                 f"{name!r:.80} is no input or target column, so that it cannot be scaled",
                 got=f"{name!r:.80}",
                 wanted=f"one of {', '.join([*used, *groups])}",
-                fix=nearest(name, [*used, *groups]) or "name a column of x or y",
+                fix=spelled(name, [*used, *groups], "name a column of x or y"),
             )
         for column in groups.get(name, (name,)):
             found[column] = found.get(column, 1.0) * number
@@ -306,13 +305,13 @@ def _factors(
 
 def _label(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     column = _column(table, name)
-    if column.ndim != 1:
-        raise NeuralRaceError(
-            f"the label {name!r} is not one value per sample",
-            got=f"shape {column.shape}",
-            wanted="shape (N,)",
-            fix="name another column",
-        )
+    require(
+        column.ndim == 1,
+        f"the label {name!r} is not one value per sample",
+        got=f"shape {column.shape}",
+        wanted="shape (N,)",
+        fix="name another column",
+    )
     return column
 
 

@@ -61,9 +61,9 @@ docs-check: docs
 evidence: $(READY)
 	$(BIN)/python -m evidence --full
 
-# Ratios measured side by side in one run; writes benchmarks/results.json.
+# Ratios of running times alone, each pair side by side in one run; for a quiet machine.
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m evidence --timing --full
 
 # Every figure of the papers, with a gallery in out/figures, and every picture of the documentation,
 # whose own gallery is docs/gallery.md.

@@ -20,12 +20,16 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
-from neuralrace.tolerances import LARGE_START, TINY
+from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
+
+MOST_TOGETHER = 2000
+"""Blocks are followed together from the beginning if they have at most this many weights then."""
 
 
 @final
@@ -44,7 +48,10 @@ class Start:
     its race; a start made by hand has none, and can be used with any race that it fits. `halved`
     are the places of the blocks that start from the growing half of their modes alone; `network`
     holds the weights of the network that they are from, at the time `since` before this start, to
-    go back to where the other half matters.
+    go back to where the other half matters. `mixing` is the part by which modes that share hidden
+    directions are estimated to disturb each other beyond what the start takes into account; it is
+    infinite where this is not known. Blocks at the places `joined` are followed together from the
+    network's weights from the beginning, so that nothing is left to estimate.
 
     ```python
     >>> import neuralrace as nr
@@ -65,11 +72,18 @@ class Start:
     halved: frozenset[int] = frozenset()
     network: Mapping[str, Matrix] | None = None
     since: float = 0.0
+    mixing: float = 0.0
+    joined: frozenset[int] = frozenset()
 
     @property
     def is_large(self) -> bool:
         """Whether the weights are too large for their growing half to stand for them (`gap`)."""
         return self.gap is not None and self.gap > LARGE_START
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing that it leaves out of the weights matters (`gap`, `mixing`)."""
+        return self.mixing <= MIXED and (self.gap is None or self.gap <= MIXED)
 
     @door
     def is_whole(self, block: int) -> bool:
@@ -159,8 +173,8 @@ def start_from_weights(
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
     halved = set()
-    growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
-    for i, (weights_i, is_half) in zip(two, growing, strict=True):
+    growing, halves, mixing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
+    for i, weights_i, is_half in zip(two, growing, halves, strict=True):
         found[i] = weights_i
         halved |= {i} if is_half else set()
     ends = set(_end_edges(whole))
@@ -173,8 +187,32 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    network = parts if halved else None
-    return Start(tuple(found), alignment, how, None, gap, frozenset(halved), network)
+    network = parts if halved or mixing else None
+    mixing = np.inf if shared > EQUAL else mixing
+    places = frozenset(halved)
+    return Start(tuple(found), alignment, how, None, gap, places, network, mixing=mixing)
+
+
+def joined(blocks: Sequence[Block], whole: SplitNetwork, constant: float, start: Start) -> Start:
+    """The same start with blocks of two-edge paths followed together, where that is affordable.
+
+    It is returned as it is where what it leaves out makes no difference, or other parts do.
+    """
+    if start.is_exact or start.is_large or start.network is None:
+        return start
+    groups = sharing(blocks, range(len(blocks)))
+    made = [Together.of([blocks[i] for i in group], whole) for group in groups]
+    begun = [together.begin(start.network) for together in made]
+    if sum(w.size for weights in begun for w in weights.values()) > MOST_TOGETHER:
+        return start
+    places = frozenset(i for group in groups for i in group)
+    apart = [i for i in range(len(blocks)) if i not in places]
+    parts = [*(blocks[i] for i in apart), *(together.whole for together in made)]
+    loss = constant + _initial_loss(parts, [*(start.weights[i] for i in apart), *begun])
+    with jax.enable_x64(True):
+        wanted = float(GDLN(whole.arch).loss(dict(start.network), whole.data))
+    mixing = start.mixing if apart else 0.0
+    return replace(start, gap=abs(loss / wanted - 1), mixing=mixing, joined=places)
 
 
 def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
@@ -183,7 +221,9 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
     how = f"the race at t = {solution.time[when]:g}"
     since = start.since + float(solution.time[when])
-    return Start(now, None, how, None, None, start.halved, start.network, since)
+    return replace(
+        start, weights=now, alignment=None, description=how, data=None, gap=None, since=since
+    )
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:

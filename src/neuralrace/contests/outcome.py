@@ -14,6 +14,7 @@ from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
 from neuralrace.door import door
 from neuralrace.errors import require
+from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
 from neuralrace.tolerances import EQUAL, FALLEN, MENTIONED
@@ -184,8 +185,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
     yield Sentence("first", first_sentence(found))
     if check is None:
         text = "Not checked: would a ReLU network keep these gates? Ask check(). For what a ReLU "
-        text += "network learns without gates that are given, see types of neurons "
-        text += "(nr.reln.types)."
+        text += "network learns without gates that are given, see nr.predict."
         yield Sentence("unchecked", text)
     else:
         short = found.winner in check.kept and not check.detail(str(found.winner))
@@ -219,7 +219,7 @@ def _what_is_large(found: Contest) -> str:
     off = [f"{percent(s.gap)} for {n}" for n, s in starts.items() if s.is_large and s.gap]
     return (
         "The start is too large for learning times to be known: the loss of the race there is off "
-        f"by {several(off)}. What follows holds from the part of the start that grows, alone."
+        f"by {several(off)}. {LARGE_HOLDS}"
     )
 
 

@@ -28,6 +28,9 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
+LARGE_HOLDS = "What follows holds from the part of the start that grows, alone."
+"""What is said of times from a start that is too large for them to be known."""
+
 MOST_TOGETHER = 2000
 """Blocks are followed together from the beginning if they have at most this many weights then."""
 

@@ -35,9 +35,6 @@ MIXTURES = 2
 NO_MODE = 1e-10
 """A singular value of correlations below this, relative to the largest, is rounding."""
 
-TALL = 4096
-"""Rows that `few_rows` factorises at once."""
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,21 +260,6 @@ def difference(block: Block, other: Block) -> float:
         gaps += [a / b - 1 for a, b in zip(sizes, sizes_other, strict=True)]
         gaps.append((m - m_other) / np.multiply.outer(*sizes_other))
     return max(float(np.abs(gap).max(initial=0.0)) for gap in gaps)
-
-
-def few_rows(table: Matrix) -> Matrix:
-    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
-
-    It is computed group by group of rows, so that a tall table needs little memory.
-    """
-    rows, columns = table.shape
-    if rows <= columns:
-        return table
-    found = table[:0]
-    step = max(columns, TALL)
-    for low in range(0, rows, step):
-        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
-    return found
 
 
 def own_sizes(data: Matrix) -> np.ndarray:

@@ -12,8 +12,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.block import Block, few_rows
-from neuralrace.reduction.mixtures import edge_depths, longest_path
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import edge_depths, few_rows, longest_path
 from neuralrace.reduction.polynomial import (
     MAX_PATHS,
     PolynomialSystem,

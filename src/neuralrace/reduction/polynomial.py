@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.block import Block, few_rows
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import few_rows
 from neuralrace.statistics import PathGroup, PathStatistics, factored_statistics, split_neurons
 from neuralrace.tolerances import DEPENDENT, EXACT
 

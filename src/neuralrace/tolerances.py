@@ -239,6 +239,11 @@ CERTAIN = 1e-5
 MODERATE = 1e6
 """Weights of animals that did not diverge are below this."""
 
+# Starts of networks with shared weights ----------------------------------------------------------
+
+NOISY_GROWTH = 2.0
+"""Random shared weights may add at most this many times the growth that a start knows of."""
+
 # Learning rates found from checkpoints ---------------------------------------------------------
 
 REPLAYS = 0.1

@@ -361,6 +361,69 @@ AnyMixer: TypeAlias = Mixer | TiedMixer
 """Mixtures by nodes, or by the classes of nodes that share weights."""
 
 
+def mixer_of(arch: Architecture, factor: ClassFactor) -> AnyMixer:
+    """What draws mixtures of the statistics of a network, with shared weights or without."""
+    mixer = Mixer(arch, factor)
+    return TiedMixer(mixer) if arch.ties or arch.frozen else mixer
+
+
+def through_class(
+    arch: Architecture, factor: ClassFactor, node: str, inner: Mapping[str, complex]
+) -> Matrix:
+    """Σ^yx of the paths into a class of hidden nodes, along edges within it, and out again.
+
+    Its rows are the matrices to outputs, side by side, and its columns those from inputs, in the
+    order of `ways`; every path counts with the product of the scalars in `inner`, one for each
+    matrix within the class, and of what is frozen there. It sums over all edges of a tie.
+    """
+    mixer, of = Mixer(arch, factor), arch.class_of
+    frozen = {e: v for e, v in arch.frozen.items() if of[arch.edges[e][0]] == node}
+    within = {e: inner.get(name, 0.0) for e, (name, _) in arch.matrix_of.items()} | frozen
+    into, out = ways(arch, node)
+    rows = []
+    for after in out:
+        row = []
+        for before in into:
+            on = dict.fromkeys(arch.edges, 0.0) | within
+            on |= dict.fromkeys((e for e, m in arch.matrix_of.items() if m in (after, before)), 1.0)
+            shape = (
+                turned_to(after, arch.shapes[after[0]])[0],
+                turned_to(before, arch.shapes[before[0]])[1],
+            )
+            total: Any = np.zeros(shape)
+            for (t, s), T in mixer.path_sums(on).items():
+                real, imaginary = (
+                    mixer.yx({(t, s): rows_of(factor, part)})[t, s] for part in (T.real, T.imag)
+                )
+                total = total + real + (1j * imaginary if np.iscomplexobj(T) else 0.0)
+            row.append(total)
+        rows.append(row)
+    return np.block(rows) if rows and rows[0] else np.zeros((0, 0))
+
+
+Way: TypeAlias = tuple[str, bool]
+"""A matrix, and whether it is taken transposed."""
+
+
+def turned_to(way: Way, shape: tuple[int, int]) -> tuple[int, int]:
+    """The shape of a matrix as a way takes it."""
+    return shape[::-1] if way[1] else shape
+
+
+def ways(arch: Architecture, node: str) -> tuple[list[Way], list[Way]]:
+    """The matrices from inputs into a class of hidden nodes, and from it to outputs."""
+    of = arch.class_of
+    into: dict[Way, None] = {}
+    out: dict[Way, None] = {}
+    for edge, way in arch.matrix_of.items():
+        s, t = arch.edges[edge]
+        if s in arch.inputs and of[t] == node and t in arch.hidden:
+            into[way] = None
+        if t in arch.outputs and of[s] == node and s in arch.hidden:
+            out[way] = None
+    return list(into), list(out)
+
+
 def few_rows(table: Matrix) -> Matrix:
     """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
 

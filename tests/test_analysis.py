@@ -90,7 +90,7 @@ def test_messages_of_activity_and_similarity(routed):
     edge, other = list(net.arch.edges)[:2]
     with says(f"lack edge {edge!r}", got=repr(other), wanted=repr(edge)):
         analysis.hidden(net, {e: w for e, w in weights.items() if e != edge}, trained, "y1")
-    with says("lack edge", got="-", wanted=repr(edge)):
+    with refuses("weights"):
         analysis.hidden(net, [1.0], trained, "y1")
     with refuses("weights"):
         analysis.hidden(net, weights | {other: weights[other][:, 0]}, trained, "y1")

@@ -331,9 +331,9 @@ def test_flows_from_many_starts():
 # ---- bad input -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("size", "got"), [(0, "0"), (12, "batch_size=12 for 11"), (2.5, "2.5")])
-def test_batch_sizes(size, got):
-    with says("batch_size", got=got, wanted="from 1 to 11" if size == 12 else "at least 1"):
+@pytest.mark.parametrize("size", [0, 12, 2.5])
+def test_batch_sizes(size):
+    with refuses("batch_size"):
         train(batch_size=size, key=0)
 
 

@@ -414,5 +414,5 @@ def test_arguments_in_another_order():
         lambda: net.loss(data, weights),
         lambda: nr.Trajectory.from_weights(net, data, weights, [0.0]),
     ):
-        with pytest.raises(nr.NeuralRaceError, match="network, weights, data"):
+        with refuses("weights"):
             call()

@@ -136,7 +136,7 @@ def test_messages_where_types_are_not_checked():
         "gates number": ("gates is", "int"),
         "labels list": ("labels is", "list"),
         "x name": ("x is", "{1: "),
-        "weights": ("weights", "'W1', 'W2'"),
+        "weights": ("weights", "list"),
         "width": ("hidden", "2.5", "at least 1"),
     }
     assert set(found) == set(words)

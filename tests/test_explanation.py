@@ -21,7 +21,8 @@ def curve(error):
 
 
 def row(name, kind, error, variables):
-    return Row(name, kind, curve(error), variables, error, error)
+    kept = 1.0 if kind == "gating" else None
+    return Row(name, kind, curve(error), variables, error, error, kept)
 
 
 def table(*rows, floor=(0.01, 0.01)):
@@ -84,6 +85,61 @@ def test_what_cannot_be_made_is_left_out_with_the_reason():
     assert found.floor is None and "not known" in found.advice
 
 
+@pytest.fixture(scope="module")
+def deep():
+    """Two hidden layers on a task with two contexts, from PyTorch's spreads."""
+    data, net = nr.tasks.context_decision(levels=2, cue=1.0), nr.ReLUNetwork((4, 16, 16, 1))
+    run = nr.train(net, net.init(0, scale={"W1": 0.3, "W2": 0.15, "W3": 0.15}), data,
+                   learning_rate=0.05, steps=300, record_every=10,
+                   record={"weights": True, "outputs": True})  # fmt: skip
+    return run, data
+
+
+def test_gatings_of_another_depth_are_left_out(deep):
+    run, data = deep
+    masks = {f"context{c}": data.mask(context=c) for c in (1, 2)}
+    gatings = {f"depth{d}": nr.pathways(data, masks, hidden=8, depth=d) for d in (1, 2, 3)}
+    found = nr.explain(run, gatings, data=data, seeds=2, rows=["gatings", "aligned"])
+    assert [r.name for r in found.rows] == ["depth2"]
+    assert set(found.left_out) == {"depth1", "depth3", "aligned"}
+
+
+def test_the_narrow_network_of_a_deep_one_is_as_strong(deep):
+    """By NumPy: √(16/4) on every edge with a hidden end, at both layers."""
+    run, data = deep
+    found = nr.explain(run, data=data, seeds=2, rows=["narrow"], types=4)
+    (made,) = found.rows
+    spreads = {e: 2 * np.sqrt(np.mean(w[0] ** 2)) for e, w in run.values["weights"].items()}
+    net = nr.ReLUNetwork((4, 4, 4, 1))
+    many = nr.train_ensemble(net, data, key=0, seeds=2, scale=spreads, learning_rate=0.05,
+                             steps=300, record_every=10)  # fmt: skip
+    np.testing.assert_allclose(made.trajectory.loss, many.loss[0], 1e-6)
+    assert made.variables == 4 * 4 + 4 * 4 + 4
+    last = {e: w[-1] for e, w in made.trajectory.values["weights"].items()}
+    h1 = np.maximum(np.asarray(data.x["x"]) @ last["W1"].T, 0)
+    own = {tuple(row) for row in (h1 > 0).T.astype(float)}
+    assert {tuple(row) for row in made.found.patterns["h1"]} == own
+
+
+def test_explain_takes_as_many_pathways_as_discover(run, deep):
+    for each, data in ((run, DATA), deep):
+        alone = nr.reln.discover(each, data, "elbow", key=3)
+        found = nr.explain(each, data=data, seeds=2, train=False, rows=["discovered"], key=3)
+        (made,) = found.rows
+        assert made.name == alone.name
+        for node, patterns in alone.patterns.items():
+            np.testing.assert_array_equal(made.found.patterns[node], patterns)
+
+
+def test_the_table_has_the_times_of_the_network_and_of_every_row(run):
+    found = nr.explain(run, data=DATA, seeds=2, rows=["narrow"], types=8)
+    frame = found.frame().set_index("kind")
+    by_hand = lambda each, part: np.interp(-part * each.loss[0], -each.loss, each.time)
+    for kind, each in {"network": run, "narrow": found.rows[0].trajectory}.items():
+        assert frame.loc[kind, "half_time"] == pytest.approx(by_hand(each, 0.5))
+        assert frame.loc[kind, "time"] == pytest.approx(by_hand(each, 0.1))
+
+
 def test_the_advice():
     gating, wide = row("mine", "gating", 0.015, 8), row("aligned", "gating", 0.012, 20)
     narrow, types = row("narrow network", "narrow", 0.012, 6), row("4 types", "types", 0.013, 16)
@@ -110,7 +166,11 @@ def test_the_advice():
 
 @pytest.mark.parametrize(
     "doubtful",
-    [{"kept": 0.03}, {"kept": 0.84}, {"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}, {"pace": np.inf}],
+    [
+        *({"kept": share} for share in (None, 0.03, 0.84)),
+        *({"pace": pace} for pace in (1.2, 0.8, np.inf)),
+        {"loss": 0.1},
+    ],
 )
 def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
     mine = replace(row("mine", "gating", 0.015, 8), **doubtful)
@@ -124,6 +184,17 @@ def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
     every = table(mine, narrow, good)
     assert every.best is good and every.advice.startswith("Use good")
     assert sum("mine" in said.text for said in every.sentences()) == 1
+
+
+@pytest.mark.parametrize("kind", ["staged", "types", "narrow"])
+@pytest.mark.parametrize("doubtful", [{"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}])
+def test_nothing_is_advised_whose_loss_or_half_time_is_off(kind, doubtful):
+    mine = replace(row("mine", kind, 0.015, 8), **doubtful)
+    alone = table(mine)
+    assert alone.near == (mine,) and alone.best is None and alone.doubt("mine")
+    assert "use" not in alone.advice.lower()
+    good = row("good", "gating", 0.016, 12)
+    assert table(mine, good).best is good
 
 
 def test_a_gating_of_another_half_time_is_not_advised_from_a_large_start():

@@ -45,6 +45,7 @@ def test_other_ids_are_told(ids):
 
 WAITING = {
     "dynamics/ensemble-overhead",
+    "explanations/advice",
     "explorer/equal",
     "explorer/nearly-valid",
     "explorer/new-shape",

@@ -9,7 +9,7 @@ from evidence.own.cases import random_case
 from evidence.own.reduction import planted
 from neuralrace.reduction.block import groups_of_copies
 from tests.systems.rows import System
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 
 KEY = jax.random.key(0)
 
@@ -360,7 +360,7 @@ def test_start_from_a_number_agrees_with_the_singular_vectors():
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.array([0.1, 0.2])])
 def test_a_start_that_is_no_number(value):
     race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
-    with says("a start is a finite number", got=repr(value), wanted="a number", fix="race.start("):
+    with refuses("start"):
         race.start(value)
 
 
@@ -436,7 +436,7 @@ def test_aligned_start_of_a_pathway_with_negative_drive():
 
 @pytest.mark.parametrize("value", ["small", None, 1j])
 def test_a_start_of_another_kind(value):
-    with says("a start is a finite number", got=repr(value), wanted="a number"):
+    with refuses("start"):
         nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor(), total=8)).start(value)
 
 

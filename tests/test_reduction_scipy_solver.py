@@ -14,7 +14,6 @@ from neuralrace.reduction import solve as solution
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.solve import solve_blocks
-from tests.test_errors import says
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(
@@ -308,7 +307,7 @@ def test_a_larger_tolerance_takes_fewer_steps_and_is_nearly_as_accurate(monkeypa
 @pytest.mark.parametrize("rtol", [0.0, -1e-8, 1.0, 1e-15, np.nan, "small"])
 def test_a_tolerance_that_is_none_is_an_error(rtol):
     race = nr.reduce(*PAIR)
-    with says("rtol", got=str(rtol), wanted="1e-13", fix="1e-8"):
+    with refuses("rtol"):
         race.solve(times=[0.0, 1.0], start=0.1, rtol=rtol)
 
 

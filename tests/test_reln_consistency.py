@@ -311,3 +311,35 @@ def test_waiting_for_a_race_ends_where_it_rests(monkeypatch):
     monkeypatch.setattr(fall, "later", lambda *args: begun.append(args) or later(*args))
     over_the_fall(race, race.start(0.1))
     assert 1 <= len(begun) < 10
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_gates_that_no_first_neuron_can_have_are_not_kept_at_any_depth(depth):
+    """Masks by answer are not separable, by a linear program of SciPy; by context they are."""
+    from scipy.optimize import linprog
+
+    data = nr.tasks.context_decision(levels=2, cue=1.0)
+    x, answer = np.asarray(data.x["x"]), nr.tasks.answers(data)
+
+    def separable(mask):
+        side = np.where(mask, -1.0, 1.0)[:, None] * x
+        bound = np.where(mask, -1.0, 0.0)
+        return linprog(np.zeros(x.shape[1]), side, bound, bounds=(None, None)).success
+
+    masks = {f"answer{a}": answer == a for a in np.unique(answer)}
+    masks["first"] = np.asarray(data.labels["context"]) == 1
+    for name, mask in masks.items():
+        pair = nr.pathways(data, {name: mask, "all": None}, hidden=6, depth=depth)
+        found = nr.reln.consistency(*pair, scale={1: 1e-3, 2: 0.1}[depth])
+        first = name if depth == 1 else f"{name}_1"
+        assert found.implementable[first] == separable(mask)
+        assert set(found.implementable) == {
+            v for v in pair[0].hidden if v in (first, "all", "all_1")
+        }
+        last[name] = found.pathways[first]
+        frame = found.frame().set_index("pathway")["implementable"]
+        assert frame[first] == separable(mask)
+    assert not any(separable(masks[name]) for name in masks if name != "first")
+    by_answer = nr.pathways(data, {k: m for k, m in masks.items() if k != "first"}, hidden=6,
+                            depth=depth)  # fmt: skip
+    assert nr.reln.consistency(*by_answer, scale={1: 1e-3, 2: 0.1}[depth]).share < 0.85

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reln.explained.discovery import _words
+from neuralrace.reln.explained.naming import where
 from neuralrace.reln.observed.runs import check_trained_on
 from tests.test_errors import refuses, says
 
@@ -138,7 +138,8 @@ def test_the_picture_and_the_sentence(easy):
     found = nr.reln.discover(run, data, pathways=2)
     ax = found.plot()
     shown = ax.get_images()[0].get_array()
-    np.testing.assert_array_equal(shown, found.layers["h"].centroid)
+    order = np.argsort(data.labels["positive"], kind="stable")
+    np.testing.assert_array_equal(shown, found.layers["h"].centroid[:, order])
     assert [text.get_text()[:3] for text in ax.get_yticklabels()] == ["h_1", "h_2"]
     assert re.match(
         r"A gated network with 2 pathways in h .*\npathway +share +neurons +on for +differ +where\n"
@@ -148,8 +149,7 @@ def test_the_picture_and_the_sentence(easy):
     assert ax.get_ylabel() == "pathway,\nshare of activity"
     assert ax.get_images()[0].get_cmap().name == "Greys", "black is on, as in every strip"
     assert "follows 1 run with a mean discrepancy of 0." in str(found)
-    with refuses("samples"):
-        found.plot(label="positive")
+    assert len(found.plot(label="positive").lines) == 1, "between two groups"
 
 
 def test_bad_arguments(easy):
@@ -251,16 +251,11 @@ def test_samples_are_named_in_their_own_order(monkeypatch):
         record={"weights": True},
     )  # fmt: skip
     found = nr.reln.discover(run, data, pathways=1)
-    drawn = {}
-
-    def draw(*given, blocks, **rest):
-        drawn.update(blocks)
-        raise RuntimeError("drawn")
-
-    monkeypatch.setattr("neuralrace.plot.draw_matrix", draw)
-    with pytest.raises(RuntimeError, match="drawn"):
-        found.plot(label="k")
-    assert list(drawn["columns"].items()) == [("k 2", 2), ("k 1", 1)]
+    ax = found.plot(label="k")
+    drawn = ax.get_images()[0].get_array()
+    np.testing.assert_array_equal(drawn, found.layers["h"].centroid[:, [2, 0, 1]])
+    (above,) = ax.child_axes
+    assert [text.get_text() for text in above.get_xticklabels()] == ["k 1", "k 2"]
     with refuses("label"):
         found.plot(label="nothing")
     other = nr.train(
@@ -386,25 +381,65 @@ def test_the_end_alone_has_the_gates_of_the_end(easy):
     assert found.withheld == "a single recorded moment"
 
 
-def test_patterns_are_told_by_labels_where_these_are_few_words():
+def test_pathways_are_in_words_by_labels_or_else_by_inputs():
     run, data = xor_run(1.2)
-    rows = lambda data: str(nr.reln.discover(run, data, pathways=2)).splitlines()[1:4]
-    head, *told = rows(data)
-    assert head.split() == ["pathway", "share", "neurons", "on", "for", "differ", "where"]
-    assert {row.split("  ")[-1] for row in told} == {"positive True", "positive False"}
-    head, *told = rows(nr.Dataset(data.x, data.y))
-    assert head.split() == ["pathway", "share", "neurons", "on", "for", "differ"]
-    wordy = nr.Dataset(data.x, data.y, labels={"p" * 60: data.labels["positive"]})
-    assert rows(wordy) == rows(nr.Dataset(data.x, data.y)), "more words than fit a column"
+    words = lambda data: nr.reln.discover(run, data, pathways=2).words
+    assert words(data) == {"h_1": "for positive True", "h_2": "for positive False"}
+    bare = words(nr.Dataset(data.x, data.y))
+    x = np.asarray(data.x["x"])
+    for (name, said), pattern in zip(bare.items(), ([0, 1, 1, 0], [1, 0, 0, 1]), strict=True):
+        column = int(said.removeprefix("for x[")[0])
+        value = float(said.rpartition(" ")[2])
+        np.testing.assert_array_equal(x[:, column] == value, pattern, err_msg=name)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2, 3])
+def test_a_pattern_that_no_label_has_exactly_is_named_with_its_exceptions(wrong):
+    """Against sets: the name, the exceptions and the overlap are all known by construction."""
+    rule, item = np.repeat([1, 2, 3], 16), np.tile(np.arange(16), 3)
+    data = nr.Dataset({"x": np.eye(48)}, {"y": np.ones((48, 1))},
+                      labels={"rule": rule, "item": item})  # fmt: skip
+    on = rule == 1
+    off, extra = np.arange(wrong), np.array([40])
+    on[off] = False
+    on[extra] = wrong > 0
+    said = where(np.flatnonzero(on), data)
+    if not wrong:
+        assert said == "for rule 1"
+        return
+    assert said.startswith("for rule 1, except ") and said.endswith(
+        f"; {100 * (16 - wrong) / 17:.0f} %"
+    )
+    assert "and also " in said
+    nothing = np.random.default_rng(0).permutation(48)[:24]
+    assert where(nothing, data) == "for 24 samples"
 
 
 def test_a_pattern_of_almost_all_samples_is_told_by_those_left_out():
     data = nr.tasks.contextual(contexts=3, items=4, joined=True)
-    assert _words(~data.mask(context=2, item=3), data) == "all but item 3 and context 2"
-    assert _words(data.mask(context=2), data) == "context 2"
-    assert _words(np.ones(12, bool), data) == "all samples"
-    assert _words(np.zeros(12, bool), data) == "no sample"
-    assert _words(np.arange(12) % 5 < 2, data) == "–"
+    said = lambda on: where(np.flatnonzero(on), data)
+    assert said(~data.mask(context=2, item=3)) == "for all but item 3 and context 2"
+    assert said(data.mask(context=2)) == "for context 2"
+    assert said(np.ones(12, bool)) == "for all samples"
+    assert said(np.zeros(12, bool)) == "for no sample"
+
+
+def test_samples_of_a_picture_are_grouped_and_named():
+    from neuralrace.reln.explained.naming import in_groups, name_columns, names_of
+
+    data = nr.tasks.contextual(contexts=3, items=4, joined=True).take([3, 7, 0, 8, 4, 1])
+    order, groups = in_groups(data)
+    label = next(iter(groups)).split()[0]
+    values = np.asarray(data.labels[label])[order]
+    assert [f"{label} {v}" for v in dict.fromkeys(values.tolist())] == list(groups)
+    assert list(groups.values()) == np.unique(values, return_counts=True)[1].tolist()
+    assert len(set(names_of(data))) == 6
+    import matplotlib.pyplot as plt
+
+    ax = plt.figure().add_subplot()
+    name_columns(ax, data)
+    assert ax.get_xlabel() == "sample"
+    assert [t.get_text() for t in ax.get_xticklabels()] == [names_of(data)[n] for n in order]
 
 
 def test_weights_that_are_all_zero_have_no_nan():

@@ -8,7 +8,7 @@ from neuralrace.checks import generator
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types import evaluation
 from neuralrace.reln.explained.types.grouping import drawn
-from tests.test_errors import refuses, says
+from tests.test_errors import refuses
 
 XOR = nr.tasks.extended_xor(0.4)
 OFF = nr.Dataset(
@@ -146,18 +146,18 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "told", "got"),
+    ("evaluate", "name"),
     [
-        ({"outputs": OFF}, "taken by something else", "'outputs'"),
-        ({"test": nr.tasks.xor()}, "'test' does not fit the task", "x of size 2"),
-        ({"test": nr.Dataset({"z": OFF.x["x"]}, OFF.y)}, "'test' does not fit", "z of size 3"),
-        ({"test": "off"}, "the evaluation set 'test'", "str"),
-        ([OFF], "evaluate", "list"),
-        ({1: OFF}, "must be text", "1"),
+        ({"outputs": OFF}, "outputs"),
+        ({"test": nr.tasks.xor()}, "test"),
+        ({"test": nr.Dataset({"z": OFF.x["x"]}, OFF.y)}, "test"),
+        ({"test": "off"}, "evaluate"),
+        ([OFF], "evaluate"),
+        ({1: OFF}, "evaluate"),
     ],
 )
-def test_wrong_evaluations(evaluate, told, got):
-    with says(told, got=got, wanted="", fix=""):
+def test_wrong_evaluations(evaluate, name):
+    with refuses(name):
         nr.reln.types(XOR, **OPTIONS, evaluate=evaluate)
 
 

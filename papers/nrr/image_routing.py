@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from neuralrace.checks import check_function, generator, one_of, plain_array, switch
+from neuralrace.checks import generator, one_of, plain_array, switch
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.tasks import Images, circulant_routes, images, route_matrix
 from neuralrace.types import Key
@@ -380,7 +380,7 @@ def image_routing(
 def _check_features(features: Any, base: Images) -> None:
     """Whether a function gives features: two images, two rows of finite numbers."""
     fix = "for example features=residual_features()"
-    check_function("features", features, fix)
+    check_kind("features", features, Callable, fix)  # type: ignore[arg-type]
     some = base.train[:2]
     found = np.asarray(features(some))
     if found.ndim != 2 or len(found) != len(some) or not np.isfinite(found).all():

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_name",
-    "check_axes",
-    "check_function",
     "check_known",
     "check_subsets",
     "entries",
@@ -312,14 +310,6 @@ def file_path(path: object, example: str) -> Path:
     return Path(path)
 
 
-def check_function(what: str, value: object, fix: str) -> None:
-    """Raise where `value` is neither None nor something that can be called."""
-    if value is not None and not callable(value):
-        raise NeuralRaceError(
-            f"{what} must be a function", got=shown(value), wanted="a function, or None", fix=fix
-        )
-
-
 def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
     """A path to write to, or an error where it is one of the files that are to be kept."""
     if path.resolve() in {each.resolve() for each in kept}:
@@ -363,7 +353,7 @@ def put_file(path: Path, content: bytes) -> Path:
     return path
 
 
-# ---- random keys and axes -----------------------------------------------------------------------
+# ---- random keys ---------------------------------------------------------------------------------
 
 
 def random_key(key: Key | None, what: str = "this") -> jax.Array:
@@ -409,12 +399,3 @@ def generator(key: Key, what: str = "this") -> np.random.Generator:
     import jax
 
     return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
-
-
-def check_axes(ax: object) -> None:
-    """Raise where `ax` is neither None nor axes of matplotlib."""
-    if ax is None:
-        return
-    from matplotlib.axes import Axes
-
-    check_kind("ax", ax, Axes, "pass axes of plt.subplots(), or leave ax out")

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
@@ -151,6 +151,7 @@ def split_work(arch: Architecture, data: Dataset) -> float:
     return EDGE * sum(parts.get(s, 1) * parts.get(t, 1) for s, t in arch.edges.values())
 
 
+@door
 def compress(
     net: Network, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
 ) -> Compressed:
@@ -192,12 +193,10 @@ def compress(
 
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
     assert isinstance(net, GDLN)
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     given = checked_weights(net.arch, weights)
     check_finite(given)
     dtype = jnp.result_type(*given.values())
     count = matched(net.arch, data).n_samples
-    samples, width = switch("samples", samples), switch("width", width)
     if not samples and not width:
         return Compressed(net, given, data, UNCHANGED, net, count)
     whole = split_neurons(net.arch, data)

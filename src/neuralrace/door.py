@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from neuralrace.checks import is_integer, is_number, is_traced, shown
+from neuralrace.checks import is_integer, is_number, is_traced, kind_of, shown
 from neuralrace.errors import NeuralRaceError, spelled
 from neuralrace.types import ArrayLike, JaxArray
 
@@ -74,7 +74,11 @@ def _guarded(function: Any, names: Mapping[str, Any]) -> Any:
             test = tests.by_name.get(name)
             if test is not None and not test(value):
                 raise tests.error(name, value)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            tests.bind(args, kwargs)
+            raise
 
     return guarded
 
@@ -83,9 +87,10 @@ class _Tests:
     """A test of every parameter of a function whose annotation says something."""
 
     def __init__(self, function: Any, names: Mapping[str, Any]) -> None:
-        kinds = inspect.signature(function).parameters
+        self.signature = inspect.signature(function)
+        kinds = self.signature.parameters
         one = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self.function = function
+        self.function, self.name = function, function.__qualname__.removesuffix(".__init__")
         self.places = [name for name, parameter in kinds.items() if parameter.kind in one]
         self.hints = {
             name: _read(parameter.annotation, names)
@@ -93,6 +98,23 @@ class _Tests:
             if parameter.kind in (*one, inspect.Parameter.KEYWORD_ONLY)
         }
         self.by_name = {name: _test(hint) for name, hint in self.hints.items()}
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise where the arguments are not those that the function takes."""
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            odd = next((name for name in kwargs if name not in self.hints), "")
+            names = [name for name in self.signature.parameters if name not in ("self", "cls")]
+            known = f"the arguments of {self.name}: {', '.join(names)}"
+            raise NeuralRaceError(
+                f"{self.name}: {error}",
+                got=f"{len(args)} arguments by place and {', '.join(kwargs) or 'none'} by name",
+                wanted=known,
+                fix=spelled(odd, self.hints, f"leave {odd} out")
+                if odd
+                else f"see help({self.name})",
+            ) from None
 
     def error(self, name: str, value: object) -> NeuralRaceError:
         """What an argument must be."""
@@ -104,6 +126,8 @@ class _Tests:
         fix, what = next(filter(None, ways), replay), f"{name} is not valid"
         if isinstance(value, tuple) and fix == FIXES["Dataset"]:
             fix = "gatings return (arch, data): pass the data alone"
+        if callable(getattr(value, "init", None)) and callable(getattr(value, "update", None)):
+            fix = "pass it as optimizer=optax.adam(1e-3), without a learning rate"
         if isinstance(value, str) and choices:
             what, fix = f"unknown {name} {value!r:.80}", spelled(value, choices, fix)
         return NeuralRaceError(what, got=shown(value), wanted=words, fix=fix)
@@ -159,14 +183,34 @@ def _is_switch(value: object) -> bool:
 
 def _list_of(hint: Any) -> Callable[[Any], bool]:
     """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
-    fits = _test(hint)
+    fits, alike = _test(hint) or _anything, get_origin(hint) is not Annotated
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
-        several = isinstance(value, Iterable) and isinstance(value, Sized) and not single
-        return several and (fits is None or is_traced(value) or all(map(fits, value)))
+        if single or not isinstance(value, Iterable) or not isinstance(value, Sized):
+            return False
+        entries: Any = value
+        if alike and kind_of(value) in ("b", "i", "u", "f"):  # all entries are of one kind
+            entries = entries[:1]
+        return is_traced(value) or all(map(fits, entries))
 
     return test
+
+
+def _mapping_of(key: Any, entry: Any) -> Callable[[Any], bool]:
+    """Whether a value is a mapping, with all keys and entries of these types."""
+    key_fits, fits = _test(key) or _anything, _test(entry) or _anything
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        return all(map(key_fits, value)) and all(map(fits, value.values()))
+
+    return test
+
+
+def _anything(_: object) -> bool:
+    return True
 
 
 def _in_range(hint: Any) -> Callable[[Any], bool]:
@@ -198,23 +242,47 @@ PLAIN = {
 """What is let in as one of Python's own kinds."""
 
 
+LATE = {"Axes": "matplotlib", "matplotlib": "matplotlib", "xarray": "xarray", "pandas": "pandas"}
+"""Names in annotations that functions import when they run, with the package that has them."""
+
+
+class _Late(type):
+    """A class, or a package with classes, that is known by its name and need not be imported."""
+
+    root: str
+
+    def __instancecheck__(cls, value: object) -> bool:
+        name = lambda each: (each.__module__.partition(".")[0], each.__name__)
+        return any(name(each) == (cls.root, cls.__name__) for each in type(value).__mro__)
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Late(name, (), {"root": cls.root})
+
+
 def _read(annotation: Any, names: Mapping[str, Any]) -> Any:
     """An annotation as a type; `Any` where it is missing, or names what only checkers import."""
     if annotation is inspect.Parameter.empty:
         return Any
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    late = {name: _Late(name, (), {"root": root}) for name, root in LATE.items()}
     try:
-        return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
+        return typing.get_type_hints(holder, late | dict(names), include_extras=True)["it"]
     except NameError:
         return Any
 
 
 def _test(hint: Any) -> Callable[[object], bool] | None:
     """Whether a value is of this type, or None where anything is."""
+    kind = _lenient(hint)
+    kinds = tuple(_flat(kind))
+    if kind is Any or Any in kinds:
+        return None
+    if all(isinstance(each, type) and get_origin(each) is None for each in kinds):
+        return lambda value: isinstance(value, kinds)
     from beartype.door import is_bearable
     from beartype.roar import BeartypeException
-
-    kind = _lenient(hint)
 
     def test(value: object) -> bool:
         try:
@@ -222,15 +290,15 @@ def _test(hint: Any) -> Callable[[object], bool] | None:
         except BeartypeException:  # what cannot be tested, such as a name that is not found
             return True
 
-    return None if kind is Any else test
+    return test
 
 
 def _lenient(hint: Any) -> Any:
     """A type that lets in whatever reads as this one."""
     origin, args = get_origin(hint), get_args(hint)
-    if isinstance(hint, TypeVar | str | typing.ForwardRef):
+    if isinstance(hint, TypeVar | str | typing.ForwardRef) or _is_open(hint):
         return Any
-    if hasattr(hint, "dim_str"):
+    if hasattr(hint, "dim_str") and not isinstance(hint, _Late):
         return _kind(_has_shape(hint))
     if origin is Annotated and hint.__origin__ in PLAIN:
         return _kind(_in_range(hint))
@@ -239,10 +307,16 @@ def _lenient(hint: Any) -> Any:
     if origin in (Sequence, Collection, Iterable):
         return _kind(_list_of(args[0]))
     if origin is Mapping:
-        return Mapping[tuple(_lenient(each) for each in args)]  # type: ignore[misc]
+        return _kind(_mapping_of(*args))
     if origin is Callable:
         return Callable
     return PLAIN.get(hint, hint) if isinstance(hint, type) else hint
+
+
+def _is_open(hint: Any) -> bool:
+    """Whether nothing can be asked of a value of this type, as of most protocols."""
+    protocol = getattr(hint, "_is_protocol", False) is True
+    return typing.is_typeddict(hint) or (protocol and not getattr(hint, "_is_runtime_protocol", 0))
 
 
 # ---- words --------------------------------------------------------------------------------------
@@ -276,7 +350,7 @@ def _in_words(hint: Any) -> str:
 
 def _one_in_words(kind: Any) -> str:
     origin, args = get_origin(kind), get_args(kind)
-    if hasattr(kind, "dim_str"):
+    if hasattr(kind, "dim_str") and not isinstance(kind, _Late):
         return f"an array of shape ({kind.dim_str.strip()})"
     if origin is Annotated:
         return f"{_one_in_words(args[0])} {args[1]}".rstrip()

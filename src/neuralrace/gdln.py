@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, random_key
 from neuralrace.dataset import Dataset, check_data, check_targets, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import (
     SampleLoss,
@@ -109,6 +110,7 @@ class Network(abc.ABC):
         return dict(self.arch.shapes)
 
     @abc.abstractmethod
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The response h_v of every node on every sample: `{node: (N, size)}`."""
 
@@ -153,6 +155,7 @@ class Network(abc.ABC):
             )
         return {node: found[node] for node in self.arch.outputs}
 
+    @door
     def loss(
         self, weights: WeightsLike, data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
@@ -183,6 +186,7 @@ class Network(abc.ABC):
             check_sample_losses(measure, each, data.n_samples)
         return jnp.dot(jnp.asarray(data.probability, dtype), each)
 
+    @door
     def velocity(self, weights: WeightsLike, data: Dataset) -> Weights:
         """−∂L/∂W_e of every edge: the direction of gradient flow (NRR Eq. 2 with τ = 1).
 
@@ -197,6 +201,7 @@ class Network(abc.ABC):
         """
         return self.loss_and_step(weights, data, 1.0)[1]
 
+    @door
     def loss_and_step(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
@@ -205,6 +210,7 @@ class Network(abc.ABC):
         value, slope = jax.value_and_grad(self.loss)(self._checked(weights), data, loss)
         return value, jax.tree.map(lambda g: jnp.asarray(-rate, g.dtype) * g, slope)
 
+    @door
     def init(
         self,
         key: Key = 0,
@@ -321,6 +327,7 @@ class GDLN(Network):
     ```
     """
 
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         weights, x, gates = self.prepared(weights, data)
         activity: dict[str, Array] = {}

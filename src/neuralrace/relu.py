@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset, check_data
+from neuralrace.door import door
 from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
 from neuralrace.types import WeightsLike
@@ -62,9 +63,11 @@ class ReLUNetwork(Network):
         object.__setattr__(self, "arch", arch.with_bias() if switch("bias", bias) else arch)
         object.__setattr__(self, "leak", leak)
 
+    @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         return self._propagate(weights, data)[0]
 
+    @door
     def activity(self, weights: WeightsLike, data: Dataset) -> dict[str, Float[Array, "N size"]]:
         """The slope of every hidden neuron on every sample: `{hidden node: (N, size)}`.
 

@@ -126,6 +126,12 @@ This number is part of the definition of a contest's verdict, fixed before these
 ELBOW_GAIN = 0.5
 """At an elbow the discrepancy falls to at most this part of that of a single pathway."""
 
+DESCRIBED = 0.75
+"""A pattern is named by labels if the samples that they name overlap with its own by this part.
+
+The overlap of two sets is the part of the samples in either of them that are in both.
+"""
+
 # Types of neurons ------------------------------------------------------------------------------
 
 BEGUN = 1e-4

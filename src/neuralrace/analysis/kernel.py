@@ -11,11 +11,13 @@ from jaxtyping import Array, Float
 
 from neuralrace.analysis.representations import finite_array, over_runs, ratio, weights_of_runs
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
 
+@door
 def tangent_kernel(
     net: Network, weights: WeightsLike, data: Dataset
 ) -> Float[np.ndarray, "*runs NO NO"]:
@@ -47,6 +49,7 @@ def tangent_kernel(
     return kernels.reshape(*lead, *kernels.shape[1:])
 
 
+@door
 def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*runs"]:
     """1 − ⟨K, K′⟩ / ‖K‖‖K′‖: 0 for kernels that differ only by a factor (Fort et al. 2020).
 
@@ -77,6 +80,7 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*
     return np.asarray(np.maximum(1 - ratio((a * b).sum(axis=(-2, -1)), size), 0.0))  # rounding
 
 
+@door
 def kernel_travel(net: Network, weights: WeightsLike, data: Dataset) -> Float[np.ndarray, "*runs"]:
     """The distance of the tangent kernel from its initial value, over a run.
 

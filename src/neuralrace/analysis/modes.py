@@ -11,11 +11,12 @@ from jaxtyping import Bool, Float
 
 from neuralrace.analysis.representations import finite_array, ratio, weights_of_runs
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_array, real_number
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.checks import plain_array
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import EQUAL
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
 from neuralrace.weights import check_untied
 
 
@@ -53,6 +54,7 @@ def singular_values(
 def singular_values(
     weights: ArrayLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray: ...
+@door
 def singular_values(
     weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = EQUAL
 ) -> np.ndarray | dict[str, np.ndarray]:
@@ -83,7 +85,8 @@ def singular_values(
     return follow_modes(weights, modes, tie).values
 
 
-def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUAL) -> Modes:
+@door
+def follow_modes(weights: ArrayLike, modes: Count | None = None, tie: NotNegative = EQUAL) -> Modes:
     """The singular triples (u, s, v) of a matrix over time, each tracked continuously.
 
     Modes are numbered by strength at the last time, where learning has separated them (an
@@ -110,9 +113,8 @@ def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = EQUA
     ```
     """
     w = finite_array("the weights", weights, "(m, n)")
-    tie = real_number("tie", tie, least=0, fix="tie=1e-6 of the largest value")
     most = min(w.shape[-2:])
-    kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
+    kept = most if modes is None else modes
     require(
         not kept > most,
         "there are fewer modes",
@@ -167,6 +169,7 @@ def _follow(
     return values, left, right, overlap
 
 
+@door
 def projected(
     weights: ArrayLike, left: ArrayLike | None = None, right: ArrayLike | None = None
 ) -> Float[np.ndarray, "*runs k"]:
@@ -213,6 +216,7 @@ def projected(
     return np.einsum("mk,...mn,nk->...k", l, w, r, optimize=True)
 
 
+@door
 def alignment(
     net: Network,
     weights: WeightsLike,
@@ -247,7 +251,6 @@ def alignment(
 
     ```
     """
-    check_kind("net", net, Network, "pass the network first: alignment(net, weights, bases)")
     arch = net.arch
     check_untied(arch, "alignment")
     lead, stacked = weights_of_runs(arch, weights)
@@ -264,6 +267,7 @@ def alignment(
     return found
 
 
+@door
 def diagonal_share(
     matrix: ArrayLike,
     left: ArrayLike | None = None,

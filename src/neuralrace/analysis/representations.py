@@ -14,13 +14,15 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, check_moments
-from neuralrace.errors import check_kind, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import LARGEST
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, WeightsLike
 from neuralrace.weights import checked_weights
 
 
+@door
 def hidden(
     net: Network, weights: WeightsLike, data: Dataset, node: str
 ) -> Float[np.ndarray, "*runs N size"]:
@@ -42,7 +44,6 @@ def hidden(
 
     ```
     """
-    check_kind("net", net, Network, "pass the network first: hidden(net, weights, data, node)")
     one_of("node", node, net.arch.sizes, "net.arch.hidden lists the hidden nodes")
     return over_runs(_Hidden(node), net, weights, data)
 
@@ -83,6 +84,7 @@ KINDS = ("inner", "cosine", "correlation", "distance")
 """The kinds of similarity."""
 
 
+@door
 def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*runs N N"]:
     """How alike the hidden values h of a layer are on any two samples n and m (NRR §4, Fig. 4g).
 
@@ -145,11 +147,12 @@ class Scaling:
     share: Float[np.ndarray, "*runs"]
 
 
+@door
 def mds(
     points: ArrayLike | None = None,
     *,
     distances: ArrayLike | None = None,
-    dimensions: int = 2,
+    dimensions: Count = 2,
     reference: ArrayLike | None = None,
 ) -> Scaling:
     """Classical multidimensional scaling, with each frame rotated to match the next one in time.
@@ -179,7 +182,6 @@ def mds(
 
     ```
     """
-    dimensions = whole_number("dimensions", dimensions, fix="2 for a picture")
     require(
         (points is None) != (distances is None),
         "mds takes points or distances",

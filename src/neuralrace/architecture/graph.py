@@ -23,7 +23,7 @@ from neuralrace.architecture.build import (
     checked_sizes,
     checked_ties,
 )
-from neuralrace.checks import by_name, check_axes, switch
+from neuralrace.checks import by_name, switch
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
 from neuralrace.types import Count, Several, Whole
@@ -434,6 +434,7 @@ class Architecture:
     # ---- ways to make one ----------------------------------------------------------------------
 
     @classmethod
+    @door
     def chain(cls, *sizes: SupportsIndex) -> Architecture:
         """A feed-forward chain: nodes `x`, `h` (or `h1`, `h2`, …), `y`; edges `W1`, `W2`, ….
 
@@ -447,6 +448,7 @@ class Architecture:
         return cls(*build.chain(sizes))
 
     @classmethod
+    @door
     def layered(cls, *layers: Mapping[str, int]) -> Architecture:
         """Layers of modules, each module joined to every module of the next layer.
 
@@ -742,7 +744,6 @@ class Architecture:
         """
         from neuralrace.plot import draw_graph
 
-        check_axes(ax)
         gates = {} if data is None else getattr(data, "gates", None)
         check_kind("the gates of data", gates, Mapping, "pass the Dataset, or leave data out")
         many = len(self.edges) > MANY_EDGES

@@ -226,6 +226,7 @@ class StationaryPoints(Result):
             said.append(Sentence("undecided", text))
         return tuple(said)
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The loss of every point over the number of directions that lead away.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, switch, weight_scale
+from neuralrace.checks import one_of, weight_scale
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.outcome import (
     PRINTED,
@@ -34,14 +34,15 @@ from neuralrace.contests.times import (
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import Result, Sentence
 from neuralrace.tolerances import MENTIONED
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 if TYPE_CHECKING:
     import pandas
@@ -115,6 +116,7 @@ class Contest(Result):
         """What `check` found, or None where nobody asked yet."""
         return self.__dict__.get("_check")
 
+    @door
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept and not outrun, as `Check.keeps`, measured for it alone.
 
@@ -176,6 +178,7 @@ class Contest(Result):
             return dict.fromkeys(self.times, np.nan)
         return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
 
+    @door
     def place(self, name: str) -> str:
         """How much later than the first a candidate is, in words, or what is known of its time.
 
@@ -205,6 +208,7 @@ class Contest(Result):
         """The largest coupling that each candidate's reduction dropped (`Race.residual`)."""
         return {name: entrant.race.residual for name, entrant in self.entrants.items()}
 
+    @door
     def joint(
         self,
         *,
@@ -247,6 +251,7 @@ class Contest(Result):
         scale = self.scale if scale is None else weight_scale(scale)
         return train_together(self.candidates, self.entrants, scale, key, times, seeds)
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it.
 
@@ -342,6 +347,7 @@ class Contest(Result):
         """
         return contest_frame(self)
 
+    @door
     def sentences(self, *, leads: Sequence[Lead] | None = None) -> tuple[Sentence, ...]:
         """Who is first, what was asked, what a ReLU network would do, and what else to know.
 
@@ -355,6 +361,7 @@ class Contest(Result):
         return table.loc[:, [name for name in PRINTED if not (full and name == "learns")]]
 
 
+@door
 def contest(
     candidates: CandidatesLike | Dataset,
     *,
@@ -364,7 +371,7 @@ def contest(
     relative: bool = False,
     longest: float = LONGEST,
     tolerance: float | None = None,
-    width: int | None = None,
+    width: Count | None = None,
     key: Key = 0,
     rtol: float | None = None,
     leak: float = 0.0,
@@ -440,15 +447,11 @@ def contest(
 
     ```
     """
-    switch("check", check)
-    switch("leads", leads)
     scale = SCALE if start is None and scale is None else scale
     alone = isinstance(candidates, Dataset)
     if criterion is None:
         criterion, relative = (0.5, True) if alone else (0.2, relative)
     rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
-    if width is not None:
-        width = whole_number("the width", width, fix="width=200")
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
         task = with_bias(task) if bias else task

@@ -16,6 +16,7 @@ from neuralrace.checks import random_key
 from neuralrace.contests.pictures import candidate_colours
 from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.door import door
 from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
@@ -67,6 +68,7 @@ class Joint:
         """The candidate that supplies most of the targets at the end, on average over seeds."""
         return max(self.carried, key=lambda name: self.carried[name][:, -1].mean())
 
+    @door
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How much of the targets each candidate supplies over time, stacked, mean over seeds."""
         import matplotlib.pyplot as plt

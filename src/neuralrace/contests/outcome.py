@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import by_name, real_array
+from neuralrace.checks import real_array
 from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
+from neuralrace.door import door
 from neuralrace.errors import require
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
@@ -79,6 +80,7 @@ class Lead:
     high: float
 
 
+@door
 def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]:
     """Who is first to reach a loss, for every loss, from the largest to the least.
 
@@ -101,7 +103,7 @@ def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]
     ```
     """
     moments = real_array("times", times, wanted="shape (T,)", fix="pass those of the losses")
-    named = by_name("losses", losses, "for example leads(times, {'xor': loss})")
+    named = losses
     curves = [
         real_array(f"losses of {name!r}", loss, wanted="(T,)", fix="one loss per time")
         for name, loss in named.items()

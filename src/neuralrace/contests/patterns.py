@@ -11,10 +11,11 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import listed, require
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.text import numbered
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -69,8 +70,9 @@ class PatternRanking:
             lines.append(f"  … down to {self.growth[-1]:.4g}")
         return "\n".join(lines)
 
+    @door
     def plot(
-        self, most: int = 20, *, samples: Mapping[str, int] | None = None
+        self, most: Count = 20, *, samples: Mapping[str, int] | None = None
     ) -> matplotlib.figure.Figure:
         """The fastest patterns, one row each, and the growth rates of all beside them.
 
@@ -79,7 +81,6 @@ class PatternRanking:
         """
         import matplotlib.pyplot as plt
 
-        most = whole_number("most", most, fix="the number of patterns to show")
         fastest = self.patterns[:most]
         colour = cycle_colour(0)
         with style():
@@ -104,6 +105,7 @@ class PatternRanking:
         return figure
 
 
+@door
 def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> PatternRanking:
     """Rank gate patterns by how fast a single small pathway with these gates grows.
 
@@ -125,7 +127,6 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
 
     ```
     """
-    check_kind("data", base, Dataset, "rank_patterns(data, patterns) takes one ungated Dataset")
     require(
         not base.gates,
         "patterns are ranked on data without gates",
@@ -160,6 +161,7 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
     return PatternRanking(chosen, growth[order], index[order], len(given))
 
 
+@door
 def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 
@@ -174,7 +176,6 @@ def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
 
     ```
     """
-    check_kind("data", base, Dataset, "pass the ungated dataset first")
     wanted = f"(P, {base.n_samples}), one row per pattern"
     masks = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
     require(

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number, switch
+from neuralrace.checks import real_array
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.pictures import draw_phases
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.progress import progress
 from neuralrace.reduction.find_blocks import Exactness
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Finite, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -76,12 +77,12 @@ class PhaseDiagram(Result):
 
     _asked = ("_kept",)
 
-    def contest_at(self, value: float) -> Contest:
+    @door
+    def contest_at(self, value: Finite) -> Contest:
         """The contest at a value of the parameter: one of `contests`, or a new one.
 
         A diagram that was loaded knows no other values than those of `contests`.
         """
-        value = real_number("value", value, fix=f"a value of {self.parameter!r}")
         if value in self.contests:
             return self.contests[value]
         if self.make is None:
@@ -137,6 +138,7 @@ class PhaseDiagram(Result):
                     found[name] = (*found.get(name, ()), value)
         return found
 
+    @door
     def is_unsure(self, low: float, high: float) -> bool:
         """Whether the time of some candidate is not known at one of the values from low to high.
 
@@ -164,7 +166,8 @@ class PhaseDiagram(Result):
             for k in range(len(self.values))
         )
 
-    def winner_at(self, value: float) -> str | None:
+    @door
+    def winner_at(self, value: Finite) -> str | None:
         """Who is first at any value within the range, according to the crossovers found.
 
         ```python
@@ -178,7 +181,6 @@ class PhaseDiagram(Result):
 
         ```
         """
-        value = real_number("value", value, fix=f"a value of {self.parameter!r}")
         require(
             self.values[0] <= value <= self.values[-1],
             f"the phase diagram does not reach that far in {self.parameter!r}",
@@ -189,6 +191,7 @@ class PhaseDiagram(Result):
         passed = [c for c in self.crossovers if c.value <= value]
         return passed[-1].above if passed else self.winners[0]
 
+    @door
     def plot(
         self,
         *,
@@ -204,6 +207,7 @@ class PhaseDiagram(Result):
         """
         return draw_phases(self, trained, ax)
 
+    @door
     def equals(self, low: float, high: float) -> list[str]:
         """The candidates that are equal to the winner at all values of a range."""
         pairs = zip(self.values, self.tied, strict=True)
@@ -275,6 +279,7 @@ class PhaseDiagram(Result):
             yield Sentence("inexact", text)
 
 
+@door
 def phase_diagram(
     candidates: Callable[[float], Candidates],
     parameter: str,
@@ -286,7 +291,7 @@ def phase_diagram(
     relative: bool = False,
     longest: float = LONGEST,
     tolerance: float | None = None,
-    width: int | None = None,
+    width: Count | None = None,
     key: Key = 0,
     rtol: float | None = None,
     precision: float = 1e-9,
@@ -351,11 +356,8 @@ def phase_diagram(
         wanted="a share of the range of values, such as 1e-9",
         fix="leave it out for the default",
     )
-    if width is not None:
-        width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale
     rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
-    check = switch("check", check)
     scout = _Scout(candidates, rule, width, key)
     found = [scout.times(value) for value in grid]
 

@@ -13,6 +13,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.polynomial import least_loss as least_of_block
@@ -135,6 +136,7 @@ class Entrant:
         """The part of the loss ½⟨‖y‖²⟩ that this gating can learn at all."""
         return 1 - self.race.constant / initial_loss(self.race)
 
+    @door
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
@@ -408,6 +410,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
+@door
 def expected_start(race: Race, scale: float) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
@@ -427,7 +430,6 @@ def expected_start(race: Race, scale: float) -> Start:
 
     ```
     """
-    check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
     return _expected(race, scale, "the race")
 

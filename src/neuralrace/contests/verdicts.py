@@ -23,7 +23,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
-from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
+from neuralrace.reln.explained.alignment import LARGE, AlignedPatterns, aligned_patterns
 from neuralrace.reln.explained.consistency import kept_share
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import Sentence
@@ -245,8 +245,7 @@ class Check:
         if self._is_unaligned:
             yield Sentence(
                 "unaligned",
-                "The start is too large for neurons to align before the loss falls: "
-                f"{self.unaligned}, so the check says little.",
+                f"{LARGE[0].upper()}{LARGE[1:]}: {self.unaligned}, so the check says little.",
             )
         if self._is_unreliable:
             yield Sentence(

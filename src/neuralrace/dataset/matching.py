@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import equinox as eqx
 import numpy as np
 
-from neuralrace.architecture import BIAS, Architecture, check_ends
-from neuralrace.checks import by_name
+from neuralrace.architecture import BIAS, Architecture, check_ends, joined
 from neuralrace.dataset.samples import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
@@ -95,15 +95,18 @@ def pathways(
     hidden: Count | Mapping[str, Count],
     inputs: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, Sequence[str]] | None = None,
+    depth: Count = 1,
 ) -> tuple[Architecture, Dataset]:
     """Parallel gated pathways over a base dataset: the common way to write down a gating.
 
     **Arguments:** `masks` says for each pathway where it is on: `None` for always, or an array of
     shape `(N,)` of booleans or real gates. `hidden` is the width of all pathways or of each.
     `inputs` and `outputs` restrict a pathway to some nodes; a pathway they leave out has all.
+    `depth` is the number of hidden layers of every pathway, each of its width and with its gates.
 
-    **Returns:** the architecture (one hidden node per pathway, edges named `source_target`) and the
-    base dataset with these gates. Inputs that no pathway reads are left out.
+    **Returns:** the architecture (one hidden node per pathway, or for deeper ones `name_1`,
+    `name_2`, … from the inputs on; edges named `source_target`) and the base dataset with these
+    gates. Inputs that no pathway reads are left out.
 
     ```python
     >>> import neuralrace as nr
@@ -111,6 +114,8 @@ def pathways(
     >>> arch, data = nr.pathways(base, {"common": None, "first": base.mask(context=1)}, hidden=10)
     >>> arch.hidden, data.gates
     (('common', 'first'), {'first': array([1., 0.])})
+    >>> nr.pathways(base, {"first": base.mask(context=1)}, hidden=10, depth=2)[0].hidden
+    ('first_1', 'first_2')
 
     ```
     """
@@ -121,7 +126,7 @@ def pathways(
         wanted="{name: mask or None}",
         fix="name at least one pathway, for example {'common': None}",
     )
-    by_name("masks", masks, "for example {'common': None}")
+
     widths = dict(hidden) if isinstance(hidden, Mapping) else dict.fromkeys(masks, hidden)
     require(
         set(widths) == set(masks),
@@ -130,11 +135,13 @@ def pathways(
         wanted=f"widths for {listed(masks)}",
         fix="pass one number for all, or {name: width} with the names of the pathways",
     )
-    taken = sorted(set(masks) & ({*base.x, *base.y}))
+    layers = {name: _layers(name, depth) for name in masks}
+    nodes = [node for each in layers.values() for node in each]
+    taken = sorted(set(nodes) & ({*base.x, *base.y}))
     if taken:
         raise NeuralRaceError(
             f"pathway {taken[0]!r} has the name of an input or output",
-            got=listed(masks),
+            got=listed(nodes),
             wanted=f"names other than {listed({*base.x, *base.y})}",
             fix="rename the pathway",
         )
@@ -149,12 +156,30 @@ def pathways(
         reads=reads,
         writes=outputs,
     )
-    dropped = (set(base.x) - read) | set(masks)
+    if depth > 1:
+        arch = _deeper(arch, layers)
+    dropped = (set(base.x) - read) | set(arch.hidden)
     gates = {name: gate for name, gate in base.gates.items() if name not in dropped}
-    gates |= {name: mask for name, mask in masks.items() if mask is not None}
+    gates |= {
+        node: mask for name, mask in masks.items() if mask is not None for node in layers[name]
+    }
     x = {v: x for v, x in base.x.items() if v in read}
     data = Dataset(x, base.y, gates, base.sample_weight, base.labels)
     return arch, matched(arch, data)
+
+
+def _layers(name: str, depth: int) -> list[str]:
+    """The hidden nodes of a pathway, from the inputs on."""
+    return [name] if depth == 1 else [f"{name}_{i}" for i in range(1, depth + 1)]
+
+
+def _deeper(arch: Architecture, layers: Mapping[str, Sequence[str]]) -> Architecture:
+    """A graph with a chain of nodes in place of every hidden one."""
+    ends = {v: (nodes[0], nodes[-1]) for v, nodes in layers.items()}
+    pairs = [pair for nodes in layers.values() for pair in pairwise(nodes)]
+    pairs += [(ends.get(s, (s, s))[1], ends.get(t, (t, t))[0]) for s, t in arch.edges.values()]
+    sizes = {node: n for v, n in arch.sizes.items() for node in layers.get(v, [v])}
+    return Architecture(sizes, joined(pairs))
 
 
 def check_targets(arch: Architecture, data: Dataset) -> None:

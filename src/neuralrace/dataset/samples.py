@@ -234,6 +234,7 @@ class Dataset(eqx.Module):
             y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
         return Dataset(self.x, y, self.gates, self.sample_weight, self.labels)
 
+    @door
     def mask(self, **where: Label | Iterable[Label]) -> Bool[np.ndarray, " N"]:
         """The samples whose labels are among the given values: a mask of shape `(N,)`.
 
@@ -300,6 +301,7 @@ class Dataset(eqx.Module):
         weight = None if self.sample_weight is None else self.sample_weight[index]
         return Dataset(rows(self.x), rows(self.y), rows(self.gates), weight, rows(self.labels))
 
+    @door
     def sorted_by(self, *labels: str) -> Dataset:
         """The samples sorted by a label, those that are equal by the next, and so on.
 

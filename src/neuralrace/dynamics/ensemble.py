@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
 from neuralrace.dynamics.grid import Chunk, Grid, Scales, Starts, one_row
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
@@ -19,7 +19,6 @@ from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_unt
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
     Options,
-    check_no_optimizer,
     pose,
     positive_rate,
     recording_steps,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from optax import GradientTransformation
 
 
+@door
 def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
@@ -104,10 +104,8 @@ def train_ensemble(
     ```
     """
     stops = recording_steps(steps, record_every, record_at)
-    check_no_optimizer(learning_rate)
     row = one_row("learning_rate", learning_rate)
     rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
     options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
@@ -170,6 +168,7 @@ def train_ensemble(
     return run
 
 
+@door
 def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],

@@ -19,6 +19,7 @@ from jaxtyping import Array, PyTree
 
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.methods import Flow, Until, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, joined, pose
@@ -43,6 +44,7 @@ USUAL_STEPS = 1000
 """Evaluations of the gradient in a usual solution, to judge whether compressing pays."""
 
 
+@door
 def flow(
     net: Network,
     weights: WeightsLike,
@@ -227,6 +229,7 @@ class FlowResult:
     steps: int
 
 
+@door
 def solve_flow(
     system: System,
     state: State,

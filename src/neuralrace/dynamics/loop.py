@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from neuralrace.door import door
 from neuralrace.dynamics.methods import Stepper, Until
 from neuralrace.dynamics.systems import Batch, Batches, State, System
 
@@ -120,6 +121,7 @@ class StepResult:
     stopped: int | None
 
 
+@door
 def take_steps(
     system: System,
     state: State,
@@ -512,6 +514,7 @@ def device_memory() -> int:
 # ---- without a loop of Python's -----------------------------------------------------------------
 
 
+@door
 def unrolled_steps(system: System, state: State, method: Stepper, count: int) -> State:
     """The state after `count` steps on all data, inside a compiled program.
 

@@ -349,20 +349,8 @@ def recording_steps(
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
 
 
-def check_no_optimizer(rate: object) -> None:
-    """Raise where an optimizer was passed as the learning rate."""
-    if callable(getattr(rate, "update", None)) and callable(getattr(rate, "init", None)):
-        raise NeuralRaceError(
-            "the learning rate is a number, and this is an optimizer",
-            got="an optimizer of optax",
-            wanted="a finite number above 0",
-            fix="pass it as optimizer=optax.adam(1e-3), without a learning rate",
-        )
-
-
 def positive_rate(rate: float) -> float:
     """A learning rate as a number, or an error."""
-    check_no_optimizer(rate)
     fix = "for example learning_rate=0.1"
     wanted = "a finite number above 0"
     return real_number("the learning rate", rate, above=0, wanted=wanted, fix=fix)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from neuralrace.checks import check_function, random_key
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.functions import described
 from neuralrace.dynamics.loop import take_steps
@@ -47,6 +48,7 @@ Callback = Callable[[int, float], None]
 """Called about once a second with the step that was reached and the loss there."""
 
 
+@door
 def train(
     net: Network,
     weights: WeightsLike,
@@ -124,7 +126,6 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
-    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
         weights,

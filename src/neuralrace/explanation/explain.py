@@ -10,14 +10,16 @@ from functools import partial
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
+from neuralrace.checks import by_name, list_of_names, one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.explanation.question import (
     Asked,
     Question,
     checked_run,
+    hidden_layers,
     neuron_count,
     of_data,
     of_run,
@@ -27,12 +29,12 @@ from neuralrace.explanation.table import GATING, NARROW, STAGED, TYPES, Explanat
 from neuralrace.progress import progress
 from neuralrace.reln import Activity, activity, aligned, discover, staged
 from neuralrace.reln import types as types_of
-from neuralrace.reln.explained.discovery import no_elbow
+from neuralrace.reln.explained.discovery import PATHWAYS, no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
 """What can be in the table; `gatings` are the user's own."""
@@ -47,6 +49,7 @@ FOLLOWING = ("loss", "outputs", "kept gates")
 """Columns that need a network that follows the run, or its dynamics."""
 
 
+@door
 def explain(
     run_or_data: Trajectory | Dataset,
     gatings: Candidates | None = None,
@@ -56,13 +59,13 @@ def explain(
     scale: float | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
-    seeds: int = 5,
+    seeds: Count = 5,
     train: bool = True,
     rows: Sequence[str] = ROWS,
-    types: int = 8,
-    stages: int = 64,
-    most: int = 6,
-    neurons: int = 2000,
+    types: Count = 8,
+    stages: Count = 64,
+    most: Count = 6,
+    neurons: Count = 2000,
     key: Key = 0,
 ) -> Explanation:
     """Which small model explains a ReLU network: all of them in one table, best first.
@@ -74,7 +77,7 @@ def explain(
     | `aligned` | gates that small neurons align to (`reln.aligned`), predicted |
     | `staged` | the first network's own gates, constant in stages (`reln.staged`) |
     | `types` | self-gated types of neurons (`reln.types`), predicted |
-    | `narrow` | a ReLU network of as many neurons as types, with the same total strength |
+    | `narrow` | a ReLU network of as many neurons per layer as types, as strong in all |
 
     For each: the errors of loss, mean |ΔL| / L(0), and outputs, mean distance over √(2 L(0)), the
     same in units of the distance of two seeds of the network, the share of its gates that a ReLU
@@ -101,16 +104,22 @@ def explain(
 
     **A run with momentum or Adam, in batches, on another loss or of one checkpoint** cannot be
     followed by another network: the theory is about gradient flow, which plain descent on all
-    samples follows. Your gatings and `most` discovered pathways are then compared by the patterns
-    of its neurons alone, on which part of the samples they differ; all else is left out, and the
-    reason is told. Train the same network from the same first weights by plain descent to have that
-    compared.
+    samples follows. Your gatings and four discovered pathways (or `most`) are then compared by the
+    patterns of its neurons alone, on which part of the samples they differ; all else is left out,
+    and the reason is told. Train the same network from the same first weights by plain descent to
+    have that compared.
 
-    **A gating is advised** only where its outputs are about as near as those of another seed, and
-    nothing speaks against it: a kept share below .85, a loss more than 3 times as far away as that
-    of a seed, or a half-time that is off by more than 15 % (`Explanation.doubt`).
+    **A row is advised** only where its outputs are about as near as those of another seed, and
+    nothing speaks against it: a loss more than 3 times as far away as that of a seed, a half-time
+    that is off by more than 15 %, or for a gating a kept share below .85 or one that is not known
+    (`Explanation.doubt`).
 
-    **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
+    **Deeper networks** are explained by gatings that are as deep (`nr.pathways(…, depth=2)`), by
+    discovered pathways and by the narrow network; `aligned`, `staged` and `types` are known for one
+    hidden layer. The narrow network is the one to look at first: grouping the neurons of a deep
+    network does worse. Its own gates are in words among the sentences where it is advised, and in
+    `Row.found`.
+
     A row that cannot be made is left out, and the reason is told.
 
     ```python
@@ -128,14 +137,14 @@ def explain(
     """
     asked = Asked(
         rows=_checked_rows(rows, gatings),
-        types=whole_number("the number of types", types, fix="for example types=8"),
-        stages=whole_number("the number of stages", stages, fix="for example stages=64"),
-        most=whole_number("most", most, fix="for example most=6"),
-        neurons=whole_number("the number of neurons", neurons, fix="for example neurons=2000"),
-        seeds=whole_number("seeds", seeds, fix="for example seeds=5"),
-        key=random_key(key, "explain"),
+        types=types,
+        stages=stages,
+        most=most,
+        neurons=neurons,
+        seeds=seeds,
+        key=key,
     )
-    train = switch("train", train)
+    random_key(key, "explain")  # only checked: all that is asked for here draws from the same key
     given = {
         "width": width, "scale": scale, "learning_rate": learning_rate, "steps": steps
     }  # fmt: skip
@@ -232,57 +241,62 @@ def _row(
         fix="import the initial weights too",
     )
     if row == "gatings":
-        return question.gating(name, *gatings[name], asked), ()
+        arch, gated = gatings[name]
+        _check_depth(net.arch, hidden_layers(arch))
+        return question.gating(name, arch, gated, asked), ()
     if row == "aligned":
+        _check_depth(net.arch, 1)
         pair = aligned(task, width=neuron_count(net.arch), key=asked.key, leak=net.leak)
         return question.gating(name, *pair, asked), ()
     if row == "discovered":
         found = discover(runs[0], data, "elbow", most=asked.most, key=asked.key)
-        count = sum(map(len, found.layers.values()))
-        label = numbered(count, "discovered pathway", "1")
         run = found.train(record={"outputs": True})
-        made = question.gating(label, found.arch, found.data, asked, (run,))
+        made = question.gating(found.name, found.arch, found.data, asked, (run,))
         said = f"The error does not tell how many pathways to take: {no_elbow(found.curve)}."
         return replace(made, found=found), (said,) * (found.has_elbow is False)
-    require(
-        len(net.arch.hidden) == 1,
-        "it is known for one hidden layer only",
-        got=f"hidden nodes {listed(net.arch.hidden)}",
-        wanted="one",
-        fix="leave out this row",
-    )
+    if row == "narrow":
+        few, spreads = question.narrow(asked.types)
+        many = question.ensemble(few, task, spreads, asked, weights=True)
+        count = max(few.arch.sizes[v] for v in few.arch.hidden)
+        label = f"narrow network of {numbered(count, 'neuron', '1')}"
+        label += " per layer" * (len(few.arch.hidden) > 1)
+        made = question.row(label, NARROW, many, weight_count(few.arch), runs)
+        last = many[0].isel(time=[-1])
+        own = discover(last, data, {v: few.arch.sizes[v] for v in few.arch.hidden}, key=asked.key)
+        return replace(made, found=own), ()
+    _check_depth(net.arch, 1)
     if row == "staged":
         run = staged(runs[0], data, stages=asked.stages)
         label = f"its own gates in {asked.stages} stages"
         return question.row(label, STAGED, (run,), weight_count(net.arch), runs[:1]), ()
-    if row == "types":
-        found = types_of(
-            task,
-            width=question.width,
-            scale=question.scale,
-            learning_rate=question.rate,
-            steps=int(question.stops[-1]),
-            types=asked.types,
-            neurons=asked.neurons,
-            leak=net.leak,
-            key=asked.key,
-        )
-        numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
-        label = f"{numbered(len(found), 'type', '1')} of neurons"
-        made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
-        rare = () if found.rare is None else (str(found.rare),)
-        return replace(made, found=found), rare
-    few = min(asked.types, question.width)
-    sizes = {v: few if v in net.arch.hidden else n for v, n in net.arch.sizes.items()}
-    narrow = ReLUNetwork(Architecture(sizes, dict(net.arch.edges)), leak=net.leak)
-    stronger = (question.width / few) ** 0.5  # few neurons of the same strength as all
-    spreads = {
-        edge: spread * (stronger if set(net.arch.edges[edge]) & set(net.arch.hidden) else 1.0)
-        for edge, spread in question.spreads.items()
-    }
-    many = question.ensemble(narrow, task, spreads, asked)
-    label = f"narrow network of {few} neurons"
-    return question.row(label, NARROW, many, weight_count(narrow.arch), runs), ()
+    found = types_of(
+        task,
+        width=question.width,
+        scale=question.scale,
+        learning_rate=question.rate,
+        steps=int(question.stops[-1]),
+        types=asked.types,
+        neurons=asked.neurons,
+        leak=net.leak,
+        key=asked.key,
+    )
+    numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
+    label = f"{numbered(len(found), 'type', '1')} of neurons"
+    made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
+    rare = () if found.rare is None else (str(found.rare),)
+    return replace(made, found=found), rare
+
+
+def _check_depth(arch: Architecture, layers: int) -> None:
+    """Raise where an explanation has not as many hidden layers as the network."""
+    own = hidden_layers(arch)
+    require(
+        own == layers,
+        f"it has {numbered(layers, 'hidden layer')}, and the network has {own}",
+        got=f"hidden nodes {listed(arch.hidden)}",
+        wanted=f"a network with {numbered(layers, 'hidden layer')}",
+        fix="gate every layer: nr.pathways(data, masks, hidden=20, depth=2)",
+    )
 
 
 def _by_patterns(
@@ -341,12 +355,10 @@ def _by_patterns(
 
 
 def _discovered(run: Trajectory, data: Dataset, counted: int, most: int, key: Key) -> Row:
-    """As many pathways as are allowed: the elbow needs networks that follow."""
-    found = discover(run, data, most, key=key)
+    """As many pathways as `discover` takes by itself: the elbow needs networks that follow."""
+    found = discover(run, data, min(PATHWAYS, most), key=key)
     apart = [each.share @ each.mismatch / counted for each in found.layers.values()]
-    count = sum(map(len, found.layers.values()))
-    name = numbered(count, "discovered pathway", "1")
-    return Row(name, GATING, None, None, differ=float(np.mean(apart)), found=found)
+    return Row(found.name, GATING, None, None, differ=float(np.mean(apart)), found=found)
 
 
 def _compared(name: str, arch: Architecture, gated: Dataset, seen: Activity) -> Row:

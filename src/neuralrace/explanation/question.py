@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import real_number, weight_scale
+from neuralrace.checks import random_key, real_number, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
@@ -47,7 +47,7 @@ class Asked:
     most: int
     neurons: int
     seeds: int
-    key: jax.Array
+    key: Key
 
 
 @final
@@ -118,6 +118,21 @@ class Question:
         loss, outputs = _mean_distance(product(runs, many)) or (None, None)
         return Row(name, kind, many[0], variables, loss, outputs, pace=_pace(runs, many))
 
+    def narrow(self, most: int) -> tuple[ReLUNetwork, dict[str, float]]:
+        """A network of at most `most` neurons per hidden node, and spreads that keep its strength.
+
+        An edge is √r times as strong where r of the neurons at its hidden end are one, with the
+        geometric mean of two hidden ends.
+        """
+        arch, hidden = self.net.arch, set(self.net.arch.hidden)
+        sizes = {v: min(n, most) if v in hidden else n for v, n in arch.sizes.items()}
+        few = ReLUNetwork(Architecture(sizes, dict(arch.edges)), leak=self.net.leak)
+        spreads = dict(self.spreads)
+        for edge, ends in arch.edges.items():
+            inside = [(arch.sizes[v] / sizes[v]) ** 0.5 for v in ends if v in hidden]
+            spreads[edge] *= float(np.prod(inside) ** (1 / max(len(inside), 1)))
+        return few, spreads
+
     def gating(
         self,
         name: str,
@@ -133,9 +148,17 @@ class Question:
         return replace(made, kept=_kept(arch, data, self.scale, self.net.leak, asked.key))
 
     def ensemble(
-        self, net: Network, data: Dataset, spreads: Mapping[str, float], asked: Asked
+        self,
+        net: Network,
+        data: Dataset,
+        spreads: Mapping[str, float],
+        asked: Asked,
+        weights: bool = False,
     ) -> list[Trajectory]:
-        """Networks from random weights of these spreads, trained as the one to explain."""
+        """Networks from random weights of these spreads, trained as the one to explain.
+
+        Their outputs are recorded, and their weights if asked for.
+        """
         many = train_ensemble(
             net,
             data,
@@ -145,7 +168,7 @@ class Question:
             learning_rate=self.rate,
             steps=int(self.stops[-1]),
             record_at=self.stops,
-            record={"outputs": True},
+            record={"outputs": True, "weights": weights},
         )
         return [many.isel(seed=i) for i in range(asked.seeds)]
 
@@ -182,7 +205,7 @@ def of_data(
         return question
     first = trained(
         net,
-        net.init(jax.random.fold_in(asked.key, 1), scale=scale),
+        net.init(jax.random.fold_in(random_key(asked.key, "explain"), 1), scale=scale),
         task,
         learning_rate=rate,
         steps=steps,
@@ -266,6 +289,12 @@ def _one_layer(task: Dataset, width: int) -> Architecture:
     sizes |= {v: np.shape(a)[1] for v, a in task.y.items()}
     edges = {f"{v}_h": (v, "h") for v in task.x} | {f"h_{v}": ("h", v) for v in task.y}
     return Architecture(sizes, edges)
+
+
+def hidden_layers(arch: Architecture) -> int:
+    """The number of hidden layers: the most hidden nodes on the way from an input to an output."""
+    places = (place for ends in _roles(arch).values() for place in ends)
+    return max((place for place in places if isinstance(place, int)), default=0)
 
 
 def _roles(arch: Architecture) -> dict[str, tuple[str | int, str | int]]:

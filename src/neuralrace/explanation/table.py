@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, switch
+from neuralrace.checks import one_of
 from neuralrace.contests.pictures import candidate_colours
+from neuralrace.door import door
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import percent, several
-from neuralrace.tolerances import AT_REST, LATE, MISSED, NEAR, RELIABLE, SEVERAL
-from neuralrace.trajectory import Trajectory, half_time
+from neuralrace.tolerances import AT_REST, END, LATE, MISSED, NEAR, RELIABLE, SEVERAL
+from neuralrace.trajectory import Trajectory, crossing_time, half_time
 
 if TYPE_CHECKING:
     import pandas
@@ -33,12 +34,17 @@ TYPES = "types"
 NARROW = "narrow"
 """The kind of a row that is a ReLU network with few neurons."""
 
+NETWORK = "network"
+"""The kind of the line of the table that has the times of the network itself."""
 
 DRAWN = 7
 """The number of rows that are drawn in colours of their own, the best ones."""
 
 NONE = "None of the gatings describes the network"
 """What is said where outputs of gatings are near, and something else speaks against each."""
+
+NOTHING = "Nothing here describes the network"
+"""The same where the outputs of other rows are near too."""
 
 COLUMNS = (
     "explanation",
@@ -50,6 +56,7 @@ COLUMNS = (
     "kept",
     "variables",
     "half_time",
+    "time",
     "left",
     "differ",
     "pace",
@@ -71,7 +78,7 @@ class Row:
     network was trained to compare with. `kept` is the share of the gates that a ReLU network would
     keep (`reln.consistency`), None where there is none. `variables` is how many numbers evolve,
     None where nothing does. `found` is the `Discovery` or the `NeuronTypes` behind the row, if
-    there is one.
+    there is one; that of a narrow network has the gates of its neurons at the end.
 
     ```python
     >>> from neuralrace import Trajectory
@@ -99,6 +106,11 @@ class Row:
         """When half of the initial loss is gone (`trajectory.half_time`); NaN if not seen."""
         run = self.trajectory
         return np.nan if run is None else float(half_time(run.time, run.loss))
+
+    @property
+    def time(self) -> float:
+        """When the loss is down to 10 % of the initial one; NaN if not seen."""
+        return _time_to_end(self.trajectory)
 
     @property
     def left(self) -> float | None:
@@ -154,6 +166,7 @@ class Explanation(Result):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @door
     def times_floor(self, name: str) -> tuple[float, float] | None:
         """How many times further away than another seed a row is, in loss and in outputs."""
         row = self[name]
@@ -191,24 +204,25 @@ class Explanation(Result):
     def best(self) -> Row | None:
         """The row to use: of those that are near, the one with the fewest variables.
 
-        Gatings with a `doubt` are out, and types of neurons where a narrow network of as many
+        Rows with a `doubt` are out, and types of neurons where a narrow network of as many
         neurons is as good. None where nothing is left, or no network was trained to compare with.
         """
         near = [row for row in self.near if not (row.kind == TYPES and self._narrow_is_as_good)]
         near = [row for row in near if not self.doubt(row.name)]
         return min(near, key=lambda row: row.variables or 0, default=None)
 
+    @door
     def doubt(self, name: str) -> str:
-        """Why a gating does not describe the network, in words; empty where nothing says so.
+        """Why a row does not describe the network, in words; empty where nothing says so.
 
-        Outputs as near as those of another seed are not enough: a ReLU network must keep at least
-        85 % of the gates, the loss may be at most 3 times as far away as that of a seed, and the
-        half-time off by 15 %.
+        Outputs as near as those of another seed are not enough: the loss may be at most 3 times as
+        far away as that of a seed and the half-time off by 15 %, and of the gates of a gating a
+        ReLU network must keep at least 85 %.
         """
         row, floor = self[name], self.floor
-        if row.kind != GATING:
-            return ""
         said = []
+        if row.kind == GATING and row.kept is None:
+            said.append("it is not known whether a ReLU network would keep its gates")
         if row.kept is not None and row.kept < RELIABLE:
             said.append(f"a ReLU network would keep {100 * row.kept:.0f} % of its gates")
         if floor is not None and row.loss is not None and row.loss > SEVERAL * floor[0]:
@@ -251,8 +265,9 @@ class Explanation(Result):
         best = self.best
         if best is None:
             closest = self.rows[0]
-            if self._doubts:
-                return f"{NONE}, not even the closest, {closest.name}, whose outputs are near."
+            if self.near:
+                what = NONE if all(row.kind == GATING for row in self.near) else NOTHING
+                return f"{what}, not even the closest, {closest.name}, whose outputs are near."
             ratio = closest.error / self.floor[1] if self.floor[1] else np.inf
             return (
                 f"Nothing here follows the network: the closest, {closest.name}, is {ratio:.1f} "
@@ -260,7 +275,8 @@ class Explanation(Result):
             )
         the = "the " * (best.kind == NARROW)
         doubts = self._doubts
-        if doubts and not any(r.kind == GATING and r.name not in doubts for r in self.near):
+        gatings = [row.name for row in self.near if row.kind == GATING]
+        if gatings and all(name in doubts for name in gatings):
             return f"{NONE}: use {the}{best.name}."
         others = {row.kind for row in self.rows} - {best.kind}
         if best.kind == STAGED and others and len(self.near) == 1:
@@ -278,6 +294,7 @@ class Explanation(Result):
         return (
             Sentence("advice", self.advice),
             *(Sentence("doubt", text) for text in self._of_doubts),
+            *(Sentence("gates", text) for text in self._of_gates),
             *(Sentence("narrow", text) for text in self._of_types),
             *(Sentence("remark", text) for text in self.remarks),
             *(Sentence("left out", text) for text in self._of_left_out),
@@ -286,12 +303,20 @@ class Explanation(Result):
 
     @property
     def _doubts(self) -> dict[str, str]:
-        """What speaks against gatings whose outputs are near, by name."""
+        """What speaks against rows whose outputs are near, by name."""
         return {row.name: why for row in self.near if (why := self.doubt(row.name))}
 
     @property
     def _of_doubts(self) -> tuple[str, ...]:
         return tuple(f"The outputs of {n} are near, but {why}." for n, why in self._doubts.items())
+
+    @property
+    def _of_gates(self) -> tuple[str, ...]:
+        """The gates of the row to use, in words, where they were found in a network."""
+        best = self.best
+        if best is None or not isinstance(best.found, Discovery):
+            return ()
+        return tuple(f"{best.name}: {text}." for text in best.found.in_words)
 
     @property
     def _of_types(self) -> tuple[str, ...]:
@@ -321,6 +346,7 @@ class Explanation(Result):
         """Whether rows are compared by the patterns of neurons alone."""
         return bool(self.rows) and all(row.differ is not None for row in self.rows)
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the loss of the network, solid, and that of the best rows, dashed, best first.
 
@@ -328,7 +354,6 @@ class Explanation(Result):
         coloured curves have come to rest: a twentieth after the last moment at which one of them
         is further than 1 % of its initial loss from where it ends.
         """
-        log = switch("log", log)
         every = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
         shown = dict(list(every.items())[:DRAWN])
         kind = dict.fromkeys(shown, "theory")
@@ -352,40 +377,56 @@ class Explanation(Result):
         return ax
 
     def frame(self) -> pandas.DataFrame:
-        """One row per explanation, best first, and one for another seed where that is known.
+        """One row per explanation, best first, one for another seed, and one for the network.
 
-        `explanation`, its name; `kind`, `"gating"`, `"staged"`, `"types"`, `"narrow"` or `"seed"`;
+        `explanation`, its name; `kind`, `"gating"`, `"staged"`, `"types"`, `"narrow"`, `"seed"` or
+        `"network"`, the last two where they are known;
         `loss` and `outputs`, how far it is from the network, and `loss_per_seed` and
         `outputs_per_seed`, how many times as far as another seed is; `kept`, the share of gates
-        that a ReLU network would keep; `variables`, how many numbers evolve; `half_time`; `left`,
-        the loss at the end as a part of the initial loss; `differ`, the part of the samples on
-        which a neuron differs from its pathway; `pace`, the half-time over that of the networks;
-        `near`, whether the outputs are about as near as those of another seed. NaN where a number
-        is not known.
+        that a ReLU network would keep; `variables`, how many numbers evolve; `half_time`; `time`,
+        when the loss is down to 10 % of the initial one; `left`, the loss at the end as a part of
+        the initial loss; `differ`, the part of the samples on which a neuron differs from its
+        pathway; `pace`, the half-time over that of the networks; `near`, whether the outputs are
+        about as near as those of another seed. NaN where a number is not known.
         """
         near = {row.name for row in self.near}
         rows: list[dict[str, Any]] = []
         for row in self.rows:
             ratios = self.times_floor(row.name) or (None, None)
             numbers = (row.loss, ratios[0], row.outputs, ratios[1], row.kept, row.variables)
-            numbers = (*numbers, row.half_time, row.left, row.differ, row.pace)
+            numbers = (*numbers, row.half_time, row.time, row.left, row.differ, row.pace)
             numbers = (np.nan if number is None else float(number) for number in numbers)
             values = (row.name, row.kind, *numbers, row.name in near)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
         if self.floor is not None:
             loss, outputs = self.floor
-            values = ("another seed", "seed", loss, 1.0, outputs, 1.0, *[np.nan] * 6, True)
+            values = ("another seed", "seed", loss, 1.0, outputs, 1.0, *[np.nan] * 7, True)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        if self.runs and not self._patterns_only:
+            own = [Row("the network", NETWORK, run, None) for run in self.runs]
+            times = [float(np.mean([getattr(r, k) for r in own])) for k in ("half_time", "time")]
+            left = float(np.mean([run.loss[-1] / run.loss[0] for run in self.runs]))
+            values = ("the network", NETWORK, *[np.nan] * 6, *times, left, np.nan, 1.0, True)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
         units = dict.fromkeys(("loss", "outputs", "left", "differ"), SHARE)
-        return framed(COLUMNS, rows, units | {"half_time": TIME, "kept": KEPT_SHARE})
+        return framed(COLUMNS, rows, units | {"half_time": TIME, "time": TIME, "kept": KEPT_SHARE})
 
     def _printed(self) -> pandas.DataFrame:
         columns = ["loss", "loss_per_seed", "outputs", "outputs_per_seed", "kept", "variables"]
+        columns += ["half_time", "time"]
         if self._patterns_only:
             columns = ["differ"]
         elif not self.runs:
-            columns = ["half_time", "left", "kept", "variables"]
-        return self.frame().loc[:, ["explanation", *columns]]
+            columns = ["half_time", "time", "left", "kept", "variables"]
+        table = self.frame().loc[:, ["explanation", *columns]]
+        return table.rename(columns={"time": "time to 10 %"})
+
+
+def _time_to_end(run: Trajectory | None) -> float:
+    """When a run has `END` of its initial loss; NaN if not seen."""
+    if run is None:
+        return np.nan
+    return float(crossing_time(run.time, run.loss, END * float(run.loss[0])))
 
 
 def _rests(run: Trajectory) -> float:

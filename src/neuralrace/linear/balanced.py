@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind, require
+from neuralrace.door import door
+from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
 from neuralrace.tolerances import LARGEST
@@ -34,6 +35,7 @@ class Balance:
     deviation: float
 
 
+@door
 def balance(net: GDLN, weights: WeightsLike) -> Balance:
     """The λ of given two-edge weights, and how far W₂ᵀW₂ − W₁W₁ᵀ is from λI.
 
@@ -51,7 +53,6 @@ def balance(net: GDLN, weights: WeightsLike) -> Balance:
 
     ```
     """
-    check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     chain_edges(net, 2)
     first, second = chain_weights(net, weights)
     into, out = first @ first.T, second.T @ second
@@ -61,6 +62,7 @@ def balance(net: GDLN, weights: WeightsLike) -> Balance:
     return Balance(lam, gap / size if size > 0 else 0.0)
 
 
+@door
 def balanced_weights(
     net: GDLN,
     lam: float,
@@ -91,7 +93,6 @@ def balanced_weights(
 
     ```
     """
-    check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     edges = chain_edges(net, 2)
     inputs, hidden, outputs = (net.arch.sizes[node] for node in net.arch.order)
     lam = _checked_lambda(lam, inputs, hidden, outputs)
@@ -114,6 +115,7 @@ def balanced_weights(
     return {edges[0]: R @ first @ V.T, edges[1]: U @ second @ R.T}
 
 
+@door
 def aligned_weights(
     net: GDLN, data: Dataset, strength: ArrayLike, *, key: Key = 0
 ) -> dict[str, np.ndarray]:
@@ -153,6 +155,7 @@ def aligned_weights(
     return found
 
 
+@door
 def grown_weights(net: GDLN, weights: WeightsLike, data: Dataset) -> dict[str, np.ndarray]:
     """The balanced weights that small random ones grow into, for use where λ must be exact.
 

@@ -12,11 +12,12 @@ from jaxtyping import Float
 from neuralrace.analysis import projected
 from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.dataset import Dataset, check_moments, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
 from neuralrace.weights import check_finite, check_untied, checked_weights
 
 
@@ -148,7 +149,10 @@ class Plateau:
     loss: float
 
 
-def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
+@door
+def plateaus(
+    run: Trajectory, *, least: NotNegative, slope: NotNegative = 1e-3
+) -> tuple[Plateau, ...]:
     """Plateaus: at least `least` long, the loss falling by less than `slope` · L(0) per unit time.
 
     They are found from the slope of the loss between recorded times, without reference to saddles;
@@ -163,8 +167,6 @@ def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Pla
     ```
     """
     _check_run(run)
-    least = real_number("least", least, least=0, fix="the shortest time that counts as a plateau")
-    slope = real_number("slope", slope, least=0, fix="slope=1e-3 of the initial loss per time")
     slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
     flat = np.concatenate([[False], slopes <= slope, [False]])
     starts = np.flatnonzero(flat[1:] & ~flat[:-1])
@@ -179,6 +181,7 @@ def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Pla
     return tuple(found)
 
 
+@door
 def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
     """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map.
 
@@ -213,8 +216,9 @@ def _check_run(run: Trajectory) -> None:
     check_single("run", run)
 
 
+@door
 def chain_time(
-    depth: int, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
+    depth: Count, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
@@ -229,9 +233,6 @@ def chain_time(
 
     ```
     """
-    depth = whole_number(
-        "the depth", depth, fix="the number of edges; nr.linear.deep_limit has D → ∞"
-    )
     fix = "start smaller, or ask for a larger fraction"
     s, d, start, fraction = (
         real_number(name, value, fix="for example s=1.0, start=0.1")
@@ -268,6 +269,7 @@ def chain_time(
     return float(elapsed((fraction * final) ** (1 / depth)) - elapsed(start))
 
 
+@door
 def leading_time(depth: int, *, s: float, start: float) -> float:
     """The learning time of D ≥ 3 balanced edges from a small b₀ = `start`: b₀^{2−D} / ((D − 2) s).
 
@@ -293,6 +295,7 @@ def leading_time(depth: int, *, s: float, start: float) -> float:
     return float(start ** (2 - depth) / ((depth - 2) * s))
 
 
+@door
 def mode_strengths(
     run: Trajectory, data: Dataset, *, vectors: ArrayLike | None = None
 ) -> Float[np.ndarray, "T K"]:
@@ -339,6 +342,7 @@ def mode_strengths(
     return projected(maps, left, directions) / projected(task.best, left, directions)
 
 
+@door
 def deep_limit(
     t: ArrayLike, *, s: float, d: float, start: float, depth: float
 ) -> np.ndarray | np.floating:

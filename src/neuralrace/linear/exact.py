@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import GDLN
@@ -23,6 +24,7 @@ LONGEST = 120.0
 """Logarithms of row sizes up to this: e^{±120} ≈ 1e±52 can still be squared without overflow."""
 
 
+@door
 def lambda_balanced(
     net: GDLN,
     weights: WeightsLike,
@@ -105,6 +107,7 @@ def lambda_balanced(
     )
 
 
+@door
 def task_sequence(
     net: GDLN,
     weights: WeightsLike,

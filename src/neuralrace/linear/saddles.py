@@ -12,14 +12,15 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, require, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, Visit, chain_edges, linear_task, maps_of
 from neuralrace.tolerances import EQUAL, NOISE, TINY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Count, NotNegative
 
 MOST = 10_000
 """The most stationary points that are listed."""
@@ -86,7 +87,8 @@ class Saddle:
         return not self.escapes
 
 
-def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
+@door
+def saddles(net: GDLN, data: Dataset, *, modes: Count | None = None) -> Saddles:
     """The stationary points of an ungated chain: any set of modes, learned fully (Talk).
 
     With Σ^yx (Σ^x)^{−1/2} = Σ_k s_k u_k v_kᵀ, every stationary map of a chain of D ≥ 2 edges is M_S
@@ -120,7 +122,7 @@ def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     )
     values, left, right = _whitened_modes(task)
     if modes is not None:
-        few = whole_number("modes", modes, fix="the number of modes to consider, or None for all")
+        few = modes
         values, left, right = values[:few], left[:, :few], right[:, :few]
     narrow = min(net.arch.sizes[node] for node in net.arch.hidden)
     largest = min(narrow, len(values))
@@ -233,6 +235,7 @@ class Saddles:
         curvature, parts = np.linalg.eigh([[stiff[0], -pull], [-pull, stiff[1]]])
         return float(curvature[0]), parts[:, 0]
 
+    @door
     def weights(self, modes: Sequence[int]) -> dict[str, np.ndarray]:
         """Balanced weights at the point with these learned modes, one hidden neuron per mode.
 
@@ -267,6 +270,7 @@ class Saddles:
             found[edge] = (target * strengths[layer]) @ source
         return found
 
+    @door
     def direction(self, modes: Sequence[int], escape: Escape) -> dict[str, np.ndarray]:
         """A unit direction of weights that leaves `weights(modes)` by this escape.
 
@@ -285,7 +289,6 @@ class Saddles:
 
         ```
         """
-        check_kind("escape", escape, Escape, "one of found[modes].escapes")
         point = self[modes]
         require(
             escape in point.escapes,
@@ -307,6 +310,7 @@ class Saddles:
 
     # ---- where a run is ------------------------------------------------------------------------
 
+    @door
     def distances(self, maps: ArrayLike) -> Float[np.ndarray, "T points"]:
         """The distance of maps (T, outputs, inputs) from every point, in the order of `points`.
 
@@ -340,7 +344,8 @@ class Saddles:
         gaps = strength[:, None, :] - learned * self.values
         return np.sqrt((rest**2).sum(axis=(1, 2))[:, None] + (gaps**2).sum(axis=2))
 
-    def visits(self, run: Trajectory, *, within: float = 0.1) -> tuple[Visit, ...]:
+    @door
+    def visits(self, run: Trajectory, *, within: NotNegative = 0.1) -> tuple[Visit, ...]:
         """The points that a run comes near, in order of time, and how long it stays.
 
         **Arguments:** `run`, a single `Trajectory` with the recorded `weights` (or with the `map`,
@@ -359,7 +364,6 @@ class Saddles:
 
         ```
         """
-        within = real_number("within", within, least=0, fix="within=0.1 of the smallest mode")
         distance = self.distances(maps_of(run))
         nearest = distance.argmin(axis=1)
         near = distance.min(axis=1) <= within * self.values[-1]

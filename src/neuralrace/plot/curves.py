@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralrace.checks import check_axes
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot.look import current_look
@@ -324,7 +323,6 @@ def _check_look(colours: Iterable[Any], linestyle: Any) -> None:
 def axes_or_new(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     import matplotlib.pyplot as plt
 
-    check_axes(ax)
     return plt.subplots()[1] if ax is None else ax
 
 

@@ -19,11 +19,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
 from neuralrace.tolerances import ROUNDING
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Finite
 
 NEVER = 1e-14
 """A criterion this close to the final loss, relative to the initial loss, is never reached."""
@@ -93,10 +93,12 @@ class ClosedForm:
             lines.append(f"  loss that the tolerance dropped: {self.dropped:.4g}")
         return "\n".join(lines)
 
+    @door
     def value(self, t: ArrayLike) -> dict[str, Values]:
         """The pathway strength of every mode at the times t."""
         return {name: mode.value(t) for name, mode in self.modes.items()}
 
+    @door
     def loss(self, t: ArrayLike) -> Values:
         """The loss at the times t."""
         self._check_complete()
@@ -111,18 +113,19 @@ class ClosedForm:
             groups.setdefault((mode.system.digits, mode.start), []).append(mode)
         return [(group[0], len(group)) for group in groups.values()]
 
+    @door
     def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""
         return {name: mode.time_to(value) for name, mode in self.modes.items()}
 
-    def time_to_loss(self, criterion: float) -> np.ndarray:
+    @door
+    def time_to_loss(self, criterion: Finite) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does.
 
         NaN where it is not known: what lies between the criterion and the last loss of the modes is
         what a tolerance `dropped`.
         """
         self._check_complete()
-        criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
         least = self.constant + sum(
             count * float(mode.system.loss_at(_at_rest(mode))) for mode, count in self._distinct
         )

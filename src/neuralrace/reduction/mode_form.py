@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array
+from neuralrace.door import door
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import MonomialRace, block_system, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem
@@ -108,6 +109,7 @@ class ModeForm:
 
     # ---- values --------------------------------------------------------------------------------
 
+    @door
     def value(self, t: ArrayLike) -> Values:
         """The pathway strength M(t)."""
         time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
@@ -120,6 +122,7 @@ class ModeForm:
             return self._unbalanced(time)
         return self._strength(self._inverted(time))
 
+    @door
     def variables(self, t: ArrayLike) -> dict[str, Values]:
         """Every variable at the times t."""
         if self.race.depth == 1:
@@ -129,11 +132,13 @@ class ModeForm:
         roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
         return {name: roots[..., k] for k, name in enumerate(self.names)}
 
+    @door
     def loss(self, t: ArrayLike) -> Values:
         """The loss of the mode's block."""
         found = self.variables(t)
         return self.system.loss_at(np.stack([found[name] for name in self.names], axis=-1))
 
+    @door
     def time_to(self, value: ArrayLike) -> Values:
         """The time at which M(t) reaches a value: the inverse of `value`.
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import entries, one_of, random_key, real_number, weight_scale
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
@@ -88,16 +89,19 @@ class ModeTable(Result):
     equal: tuple[tuple[str, ...], ...]
     start: Start
 
+    @door
     def sides(self, mode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The items on the positive and on the negative side of a mode, the largest first."""
         return _named(self.items, self.item_loading[self._index(mode)], self.least)
 
+    @door
     def strongest(self, mode: str) -> tuple[str, ...]:
         """The strongest outputs of a mode with their signs, the largest first."""
         loading = self.output_loading[self._index(mode)]
         order = _by_size(np.abs(loading), self.least)
         return tuple(f"{'+' if loading[i] > 0 else '−'}{self.outputs[i]}" for i in order[:NAMED])
 
+    @door
     def meaning(self, mode: str) -> str:
         """What a mode tells apart, in words, or what items on its only side share."""
         if mode in self.unnamed:
@@ -128,6 +132,7 @@ class ModeTable(Result):
         equal = lambda pair: any(set(pair) <= set(group) for group in self.equal)
         return tuple(p for p, over in zip(pairs, overlap, strict=True) if over or equal(p))
 
+    @door
     def swapped(self, earlier: str, later: str) -> int:
         """In how many of the random starts the `later` mode is learned before the `earlier` one."""
         times = self.seed_times
@@ -231,6 +236,7 @@ class ModeTable(Result):
         more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
         return f"First {', then '.join(said[:SAID])}{more}."
 
+    @door
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How far, and on which side, every item stands in every mode; returns the axes.
 

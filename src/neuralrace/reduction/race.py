@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_number, real_number, switch
+from neuralrace.checks import plain_number
 from neuralrace.dataset import Dataset, check_targets
+from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
-from neuralrace.errors import NeuralRaceError, check_kind, require
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.find_blocks import Exactness, find_blocks
@@ -52,7 +53,7 @@ from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Inside, Key
 from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ class Race(Result):
         """Whether the problem splits into smaller parts at all."""
         return len(self.blocks) > 1 or self.is_decoupled
 
-    def start(self, source: StartLike) -> Start:
+    @door
+    def start(self, start: StartLike) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
 
         A mapping is taken as the network's initial weights. In a two-edge pathway, a mode starts
@@ -173,18 +175,18 @@ class Race(Result):
 
         ```
         """
-        check_start_known(source)
-        if isinstance(source, Start):
-            self._check_start(source)
-            return source
-        if isinstance(source, Mapping):
-            plain = {edge: plain_number(value) for edge, value in source.items()}
+        check_start_known(start)
+        if isinstance(start, Start):
+            self._check_start(start)
+            return start
+        if isinstance(start, Mapping):
+            plain = {edge: plain_number(value) for edge, value in start.items()}
             if any(_has_axes(w) for w in plain.values()):
                 found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
                 found = start_from_number(self.blocks, plain)
         else:
-            found = start_from_number(self.blocks, plain_number(source))
+            found = start_from_number(self.blocks, plain_number(start))
         return replace(found, data=self._digest)
 
     def _check_start(self, start: Start) -> None:
@@ -201,6 +203,7 @@ class Race(Result):
             fix="make it with race.start(…) of the same race",
         )
 
+    @door
     def solve(
         self,
         *,
@@ -271,6 +274,7 @@ class Race(Result):
     def _digest(self) -> str:
         return self.data.digest()
 
+    @door
     def weights(self, solution: Trajectory, t: float, key: Key = 0) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
@@ -289,7 +293,6 @@ class Race(Result):
 
         ```
         """
-        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
         require(
             solution.settings.get("data", self._digest) == self._digest,
             "this is the solution of another race",
@@ -328,6 +331,7 @@ class Race(Result):
             )
         return written
 
+    @door
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, with multiplicities; those that must stay equal are merged.
 
@@ -345,6 +349,7 @@ class Race(Result):
         """
         return tuple(v for mode in self._modes(start) for v in mode.variables)
 
+    @door
     def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
@@ -360,6 +365,7 @@ class Race(Result):
         """
         return {mode.block.name: equations(mode) for mode in self._modes(start)}
 
+    @door
     def coefficients(self, start: StartLike | None = None) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of S and D in `equations`, for every mode in whose equations they stand.
 
@@ -379,6 +385,7 @@ class Race(Result):
         found = {m.block.name: statistics_in_symbols(m) for m in self._modes(start)}
         return {name: values for name, values in found.items() if values is not None}
 
+    @door
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, with S and D; modes of equal form share one system.
 
@@ -404,8 +411,9 @@ class Race(Result):
 
         ```
         """
-        return latex(*self._written(start), full=switch("full", full))
+        return latex(*self._written(start), full=full)
 
+    @door
     def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
         """Quadratic quantities of every mode that learning conserves, in SymPy.
 
@@ -419,6 +427,7 @@ class Race(Result):
         """
         return {mode.block.name: conserved(mode) for mode in self._modes(start)}
 
+    @door
     def closed_form(self, start: StartLike) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
 
@@ -443,6 +452,7 @@ class Race(Result):
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without, self.dropped_loss)
 
+    @door
     def modes(
         self,
         start: StartLike | None = None,
@@ -494,6 +504,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         """
         return modes_of(self, start, scale, items, names, seeds, key, least)
 
+    @door
     def complete_form(self, start: StartLike) -> ClosedForm | None:
         """The closed form of the whole race, or None if a mode has none: quicker to ask.
 
@@ -557,6 +568,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         """
         return tuple(sentences(self))
 
+    @door
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The drive of every block, the strongest first; returns the axes.
 
@@ -579,6 +591,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
     def __str__(self) -> str:  # as every result, but without pandas, which takes long to import
         return self.describe()
 
+    @door
     def describe(self, *, full: bool = False) -> str:
         """The text that `print(race)` shows; with `full`, all modes and variables with all edges.
 
@@ -592,7 +605,6 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
-        full = switch("full", full)
         first, *others = (sentence.text for sentence in sentences(self, full))
         left = len(others) - SENTENCES + 1
         if not full and left > 0:
@@ -606,7 +618,8 @@ def _has_axes(value: object) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
-def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
+@door
+def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 
     First, parts of the network that learn independently are separated. Then orthogonal bases at the
@@ -633,20 +646,6 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     ```
     """
-    fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
-    fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
-    check_kind("arch", arch, Architecture, fix)
-    check_kind(
-        "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
-    )
-    tolerance = real_number(
-        "the tolerance",
-        tolerance,
-        above=0,
-        below=1,
-        wanted="a relative size of couplings to drop, between 0 and 1",
-        fix=f"leave it out for an exact reduction ({EXACT:g})",
-    )
     check_untied(arch, "the reduction")
     from threadpoolctl import threadpool_limits
 

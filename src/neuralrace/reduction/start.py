@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from neuralrace.checks import check_known
+from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
@@ -69,6 +70,7 @@ class Start:
     since: float = 0.0
     noise: float | None = None
 
+    @door
     def is_whole(self, block: int) -> bool:
         """Whether a block that started from a half was solved with the whole since."""
         return any(w.size > 1 for w in self.weights[block].values())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import switch
+from neuralrace.door import door
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system, echelon, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem, is_noise, natural_unit, without_noise
@@ -61,6 +61,7 @@ class Variable:
     def __str__(self) -> str:
         return self.described()
 
+    @door
     def described(self, full: bool = False) -> str:
         """Its name and its edges: how many, and up to three of them by name (all with `full`).
 
@@ -74,7 +75,6 @@ class Variable:
 
         ```
         """
-        full = switch("full", full)
         return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
             ", ".join(first_few(self.edges, full)) + ")"
         )

@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
-from neuralrace.types import Matrix, WeightsLike
+from neuralrace.types import Count, Matrix, WeightsLike
 from neuralrace.weights import by_edge, by_matrix, checked_weights
 
 
@@ -109,6 +110,7 @@ class PathStatistics:
         rows = [np.arange(int(start[c]), int(start[c + 1])) for c in group.classes]
         return np.concatenate([np.zeros(0, int), *rows]), np.repeat(group.gates, counts)
 
+    @door
     def velocity(self, weights: WeightsLike) -> dict[str, Matrix]:
         """−∂L/∂W_e of every edge, or of all edges of a tie, from the statistics (NRR Eqs. 3–4).
 
@@ -144,6 +146,7 @@ class PathStatistics:
                     velocity[edge] += left @ right
         return self.whole.join(by_matrix(self.arch, velocity))
 
+    @door
     def loss(self, weights: WeightsLike) -> float:
         """½⟨‖y − h‖²⟩ less what no maps along the paths could remove: 0 if all is learned.
 
@@ -264,7 +267,8 @@ class LazyMatrices:
         return len(self._built)
 
 
-def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> PathStatistics:
+@door
+def path_statistics(arch: Architecture, data: Dataset, limit: Count = 100_000) -> PathStatistics:
     """The input-output and input statistics of every path: all that learning sees of the data.
 
     Assumes full-batch gradient flow on the squared loss. Paths with equal ends and gates share
@@ -283,7 +287,6 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
 
     ```
     """
-    limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
     check_targets(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)

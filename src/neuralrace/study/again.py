@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from neuralrace.checks import file_path, writable_folder
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.report import File, Page, Part, Picture, Section, from_json, write
 from neuralrace.study.document import Document, read_document
@@ -49,6 +50,7 @@ class Rewritten:
     failed: int = 0
 
 
+@door
 def write_again(folder: str | Path, out: str | Path | None = None) -> Rewritten:
     """Write the report of a folder again, from what was computed; nothing is trained or solved.
 

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuralrace.checks import by_name, file_path, list_of_names, real_number, switch
+from neuralrace.checks import by_name, file_path, list_of_names, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.places import nearest
 
@@ -22,6 +23,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs"}
 KINDS = (".csv", ".npz", ".nc")
 
 
+@door
 def read_task(
     path: str | Path,
     x: Columns,
@@ -71,7 +73,7 @@ def read_task(
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
-    if switch("standardise", standardise):
+    if standardise:
         shown = {node: _standard(values) for node, values in shown.items()}
     for end, values in (("x", shown), ("y", wanted)):
         for node, names in nodes[end].items():
@@ -80,6 +82,7 @@ def read_task(
     return Dataset(shown, wanted, None, weights, {name: _label(table, name) for name in named})
 
 
+@door
 def read_masks(path: str | Path) -> dict[str, np.ndarray]:
     """Masks of pathways from a file: one column (or array) of numbers per pathway.
 
@@ -108,6 +111,7 @@ def read_masks(path: str | Path) -> dict[str, np.ndarray]:
     return found
 
 
+@door
 def read_table(path: str | Path) -> dict[str, np.ndarray]:
     """The columns of a file by name: CSV, npz or netCDF.
 

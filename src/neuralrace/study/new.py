@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.checks import file_path, list_of_names, one_of, put_file
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.document import toml_value
 from neuralrace.study.files import read_table
@@ -37,6 +38,7 @@ ALSO_OF_ITEMS = '"contest", "reduce", "types", "discover", "certify", "explain"'
 """Questions that a new study of items does not ask."""
 
 
+@door
 def new_study(
     path: str | os.PathLike[str],
     csv: str | os.PathLike[str] | None = None,
@@ -92,6 +94,7 @@ def new_study(
     return put_file(path, _written(**_of_csv(csv, path.parent, columns)).encode())
 
 
+@door
 def draft(csv: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The content of the study that `new_study` writes for a CSV file, and what it leaves out.
 

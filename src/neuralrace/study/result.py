@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from neuralrace.checks import file_path, not_overwritten, writable_folder
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.report import File, to_json, write
 from neuralrace.results import Result as Shown
@@ -84,6 +85,7 @@ class Result(Shown):
         left_out = (f"{name} is left out: {e.reason}." for name, e in self.refused.items())
         return *said, *(Sentence("left out", text) for text in left_out)
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The curves of the first answer."""
         return next(iter(self.answers.values())).plot(ax=ax)
@@ -99,6 +101,7 @@ class Result(Shown):
         settings = self.problem.settings.model_copy(update={"questions": tuple(self.answers)})
         return script_of(replace(self.problem, settings=settings))
 
+    @door
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report, its data and the script into a folder; returns the page.
 

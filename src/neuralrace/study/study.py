@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.checks import by_name, check_function, file_path, writable_folder
+from neuralrace.checks import file_path, writable_folder
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
@@ -57,11 +58,13 @@ class Study:
         _ = self.settings
 
     @classmethod
+    @door
     def load(cls, path: str | Path) -> Study:
         """The study in a TOML file; paths in it are relative to its folder."""
         return cls(read_document(path))
 
     @classmethod
+    @door
     def of(cls, *, folder: str | Path = "", **sections: Any) -> Study:
         """A study of these sections, each a mapping; paths are relative to `folder`.
 
@@ -80,6 +83,7 @@ class Study:
         """The study's title, or the name of its file."""
         return self.settings.title or Path(self.document.file).stem
 
+    @door
     def changed(self, changes: Mapping[str, Any], source: str = "Python") -> Study:
         """The study with other values for some dotted keys.
 
@@ -91,8 +95,7 @@ class Study:
 
         ```
         """
-        fix = "for example {'training.steps': 500}"
-        return Study(self.document.changed(by_name("changes", changes, fix), source))
+        return Study(self.document.changed(changes, source))
 
     def quick(self) -> Study:
         """The study in its small version: with the values of its section `[quick]`."""
@@ -112,6 +115,7 @@ class Study:
         raise_all([*errors, *check_grid(self.settings, self.document)])
         return problem
 
+    @door
     def run(self, *, tell: Callable[[str], None] | None = None) -> Result:
         """Answer the questions, in this process; `tell` is called with a line at every stage.
 
@@ -120,9 +124,9 @@ class Study:
         """
         from neuralrace.study.run import run
 
-        check_function("tell", tell, "for example tell=print")
         return run(self, tell or (lambda line: None))
 
+    @door
     def sweep(
         self,
         *,
@@ -211,6 +215,7 @@ class Study:
         files = dict([study, (SCRIPT, script_of(problem)), *read])
         return {n: c if isinstance(c, bytes) else str(c).encode() for n, c in files.items()}
 
+    @door
     def save(self, path: str | Path) -> Path:
         """Write the study as TOML; paths in it are not changed."""
         path = file_path(path, "study.toml")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.checks import file_path, writable_folder
+from neuralrace.door import door
 from neuralrace.dynamics import train_ensemble
 from neuralrace.report import write
 from neuralrace.results import Result, Sentence
@@ -213,10 +214,12 @@ class SweepResult(Result):
         """Where the winner changes, how the answers change, what failed and what is missing."""
         return sweep_sentences(self.sweep)
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The first output over what is swept."""
         return self.sweep.plot(ax=ax)
 
+    @door
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report and a CSV file of all cells into a folder; returns the page."""
         folder = writable_folder(file_path(folder, "out/study"))

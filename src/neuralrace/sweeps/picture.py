@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.checks import check_axes, one_of
+from neuralrace.checks import one_of
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import draw_curves, style
 
@@ -21,7 +21,6 @@ def draw_sweep(
     found: Sweep, name: str | None, over: str | None, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
     """See `Sweep.plot`."""
-    check_axes(ax)
     if name is None:
         numbers = (n for n, each in found.data.data_vars.items() if each.dtype.kind in "biuf")
         name = str(next(numbers, ""))

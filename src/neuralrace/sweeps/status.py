@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from neuralrace.checks import file_path
+from neuralrace.door import door
 from neuralrace.sweeps.engine import require
 from neuralrace.sweeps.results import DONE, FAILED
 from neuralrace.sweeps.store import read_store, told
@@ -58,6 +59,7 @@ class Status:
         return f"{line}; {_span(self.seconds_left)} left"
 
 
+@door
 def status(store: str | os.PathLike[str]) -> Status:
     """How far the sweep in a store is. The time left assumes that the rate stays as it was.
 

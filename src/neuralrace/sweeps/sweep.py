@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.checks import file_path
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.progress import progress
 from neuralrace.results import Result, Sentence
@@ -68,6 +69,7 @@ class Sweep(Result):
         """How many cells were not computed yet; 0 when the sweep is complete."""
         return self.definition.cells - int(self.done.sum()) - len(self.failed)
 
+    @door
     def plot(
         self,
         name: str | None = None,
@@ -110,6 +112,7 @@ class Sweep(Result):
         return Sentence("cells", first), *(Sentence("failed", text) for text in failed)
 
 
+@door
 def sweep(
     function: Function | str,
     axes: Mapping[str, Sequence[Any]],
@@ -199,6 +202,7 @@ def sweep(
     return found
 
 
+@door
 def open_sweep(store: str | os.PathLike[str]) -> Sweep:
     """The results in a store, complete or not, also while another process writes to it.
 

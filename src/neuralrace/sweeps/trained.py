@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralrace.checks import by_name, entries, one_of, real_number
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.sweeps.definition import plain
 
@@ -20,6 +21,7 @@ OWN = ("seed", "scale", "learning_rate")
 """Axes that are not parameters of the task."""
 
 
+@door
 def train_relu(
     cells: Sequence[Mapping[str, Any]],
     *,

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import real_number, switch
+from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory, check_single
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Positive
 
 if TYPE_CHECKING:
     import pandas
@@ -112,6 +113,7 @@ class Comparison(Result):
     def _printed(self) -> None:
         """Nothing of the table: the sentence has its numbers."""
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw both losses: the reference solid, the other dashed."""
         from neuralrace.plot import draw_curves
@@ -121,12 +123,13 @@ class Comparison(Result):
             {name: run.time for name, run in runs.items()},
             {name: run.loss for name, run in runs.items()},
             kind={"reference": "simulation", "other": "theory"},
-            log=switch("log", log),
+            log=log,
             ax=ax,
         )
 
 
-def momentum_error(learning_rate: float, momentum: float, growth_rate: float) -> float:
+@door
+def momentum_error(learning_rate: Positive, momentum: float, growth_rate: Positive) -> float:
     """How far off time is under momentum: the rate of small weights over s, less one.
 
     The time of heavy-ball momentum μ is η · step/(1 − μ). Small weights that flow would grow as
@@ -146,10 +149,8 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
 
     ```
     """
-    rate = real_number("learning_rate", learning_rate, above=0, fix="learning_rate=0.1")
     mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
-    s = real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
-    growth = rate * s
+    growth = learning_rate * growth_rate
     lost = 1 - mu - growth
     root = np.sqrt(lost**2 + 4 * growth)
     # z − 1 solves (z − 1)² + lost (z − 1) − growth = 0; neither form subtracts like from like
@@ -157,12 +158,13 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
+@door
 def compare(
     reference: Trajectory,
     other: Trajectory,
     *,
     sample_weight: ArrayLike | None = None,
-    growth_rate: float | None = None,
+    growth_rate: Positive | None = None,
 ) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
@@ -195,8 +197,6 @@ def compare(
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
-    if growth_rate is not None:
-        real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
     notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@door
 def crossing_time(
-    time: ArrayLike, curves: ArrayLike, level: float, *, rising: bool = False
+    time: ArrayLike, curves: ArrayLike, level: Finite, *, rising: bool = False
 ) -> Float[np.ndarray, "*runs"]:
     """When curves `(…, T)` first fall to `level`, or rise to it: NaN where they never do.
 
@@ -38,7 +40,6 @@ def crossing_time(
     """
     t = real_array("time", time, fix="pass run.time")
     values = np.asarray(curves, np.float64)  # a run that diverged is not finite at its end
-    level = real_number("level", level, fix="for example level=0.1")
     if t.ndim != 1 or values.ndim < 1 or values.shape[-1] != len(t) or not len(t):
         raise NeuralRaceError(
             "the curves do not fit the times",
@@ -67,6 +68,7 @@ def crossing_time(
     return np.where(reached.any(axis=-1), t[before] + part * (t[after] - t[before]), np.nan)
 
 
+@door
 def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
     """When losses `(…, T)` have first fallen to half of their initial value; see `crossing_time`.
 

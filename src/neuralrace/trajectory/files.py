@@ -17,6 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
@@ -103,6 +104,7 @@ def write_whole(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
+@door
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
 

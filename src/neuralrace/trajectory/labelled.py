@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralrace.checks import entries, plain_array
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.tolerances import ROUNDING
@@ -211,6 +212,7 @@ def _pace(
 # ---- together ------------------------------------------------------------------------------------
 
 
+@door
 def join(*runs: Trajectory) -> Trajectory:
     """Runs one after another on one time axis, each starting where the one before it ended.
 
@@ -249,6 +251,7 @@ def join(*runs: Trajectory) -> Trajectory:
     return from_table(whole, settings | {"parts": [run.settings for run in runs]}, runs[-1].net)
 
 
+@door
 def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Trajectory:
     """Trajectories side by side: one ensemble along a new axis, or along one that all have.
 

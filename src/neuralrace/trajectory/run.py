@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
+from neuralrace.checks import by_name, file_path, plain_array, real_array
 from neuralrace.dataset import Dataset, check_data
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.trajectory.metadata import check_names, with_versions
@@ -169,6 +170,7 @@ class Trajectory:
             )
 
     @classmethod
+    @door
     def from_weights(
         cls, net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike
     ) -> Trajectory:
@@ -187,7 +189,6 @@ class Trajectory:
 
         ```
         """
-        check_kind("net", net, Network, "from_weights(net, weights, data, times)")
         check_data(data)
         fix = "sort them and remove repeats; np.unique does both"
         time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
@@ -275,6 +276,7 @@ class Trajectory:
             return self.values["outputs"]
         return None if self.source is None else self.source.outputs(self)
 
+    @door
     def plot(
         self,
         what: str = "loss",
@@ -305,10 +307,9 @@ class Trajectory:
         """
         from neuralrace.trajectory.curves import draw
 
-        check_axes(ax)
-        log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
+    @door
     def isel(self, **where: int | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by index along its axes or `time`, as in xarray.
 
@@ -329,6 +330,7 @@ class Trajectory:
 
         return part(self, where, "index")
 
+    @door
     def sel(self, *, method: str | None = None, **where: str | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
 
@@ -371,6 +373,7 @@ class Trajectory:
 
         return to_table(self)
 
+    @door
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a netCDF file, whole or not at all; `nr.load` reads it back.
 

@@ -8,21 +8,23 @@ from jaxtyping import Float, Int
 from neuralrace.architecture import Architecture
 from neuralrace.checks import weight_scale
 from neuralrace.dataset import Dataset, pathways, zero_loss
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
 from neuralrace.tolerances import COVERED, EQUAL, ROUNDING
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 MOST = 32
 """The largest number of pathways: a race of more takes long to solve."""
 
 
+@door
 def aligned(
     data: Dataset,
     *,
-    width: int,
+    width: Count,
     key: Key = 0,
-    stages: int = 1,
+    stages: Count = 1,
     scale: float | None = None,
     neurons: int = NEURONS,
     leak: float = 0.0,
@@ -58,8 +60,6 @@ def aligned(
 
     ```
     """
-    width = whole_number("the width", width, fix="for example width=200")
-    stages = whole_number("the number of stages", stages, fix="stages=1, or stages=2")
     if stages > 2:
         raise NeuralRaceError(
             "more than two stages are not supported",

@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator, weight_scale
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind, warn_user, whole_number
+from neuralrace.door import door
+from neuralrace.errors import warn_user
 from neuralrace.reln.explained.fixed_points import (
     FixedPoint,
     Samples,
@@ -22,13 +23,17 @@ from neuralrace.reln.explained.fixed_points import (
 from neuralrace.reln.explained.settling import settle
 from neuralrace.text import numbered
 from neuralrace.tolerances import FALLEN, GROWN, NOISE, ROUNDING
-from neuralrace.types import Key
+from neuralrace.types import Count, Key
 
 NEURONS = 2000
 """How many random neurons are followed."""
 
 LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
+
+
+LARGE = "the start is too large for neurons to align before the loss falls"
+"""What is said, everywhere, where `AlignedPatterns.too_large` gives a reason."""
 
 
 @final
@@ -86,7 +91,8 @@ class AlignedPatterns:
         """The share of neurons that had not come to rest when they were last looked at."""
         return max(0.0, 1.0 - self.dead - float(self.shares.sum()))
 
-    def ratio(self, width: int, scale: float) -> float:
+    @door
+    def ratio(self, width: Count, scale: float) -> float:
         """The time to align over the time to learn, from random weights of this width and scale.
 
         Learning takes about ln(a/a₀)/(2 s*), with a₀ = N σ²/2 the strength at the start and
@@ -102,7 +108,6 @@ class AlignedPatterns:
 
         ```
         """
-        width = whole_number("the width", width, fix="for example width=200")
         scale = weight_scale(scale)
         samples = Samples.of(self.data)
         folds = math.log(samples.size / (width * scale**2 / 2))
@@ -110,7 +115,8 @@ class AlignedPatterns:
             return math.inf if self.fastest else 0.0
         return self.aligned_at * 2 * self.fastest / folds
 
-    def growth(self, width: int, scale: float) -> float:
+    @door
+    def growth(self, width: Count, scale: float) -> float:
         """By which factor squared weights have grown when 1 % of the loss has gone.
 
         Aligned neurons of total strength a lower the loss by a s*, of ½⟨‖y‖²⟩, and have squared
@@ -130,7 +136,6 @@ class AlignedPatterns:
 
         ```
         """
-        width = whole_number("the width", width, fix="for example width=200")
         scale = weight_scale(scale)
         if not self.fastest > 0:
             return math.nan
@@ -139,11 +144,12 @@ class AlignedPatterns:
         squares = float((samples.p @ samples.y**2).sum())
         return 1 + FALLEN * squares / (self.fastest * width * scale**2 * spanned)
 
+    @door
     def too_large(self, width: int, scale: float) -> str | None:
         """Why neurons of this start do not align before the loss falls, or None where they do.
 
-        This is the one place that says so: `aligned`, `consistency` and contests warn by it, and
-        `types` warns too, and refuses where weights do not double.
+        Squared weights must at least double (`growth`). This is the one rule: `aligned`,
+        `consistency` and contests warn by it, and `types` refuses by it.
 
         ```python
         >>> import neuralrace as nr
@@ -155,21 +161,19 @@ class AlignedPatterns:
 
         ```
         """
-        ratio, growth = self.ratio(width, scale), self.growth(width, scale)
-        if ratio > 1:
-            return f"aligning takes {ratio:.3g} times as long as learning"
-        if growth < GROWN:
-            gone = f"until {100 * FALLEN:g} % of the loss has gone"
-            return f"squared weights grow by a factor of only {growth:.3g} {gone}"
-        return None
+        growth = self.growth(width, scale)
+        if not growth < GROWN:
+            return None
+        gone = f"until {100 * FALLEN:g} % of the loss has gone"
+        return f"squared weights grow by a factor of only {growth:.3g} {gone}"
 
+    @door
     def warn_if_large(self, width: int, scale: float) -> None:
         """Warn where neurons of this start have not aligned before the loss falls."""
         if (reason := self.too_large(width, scale)) is not None:
             warn_user(
-                f"scale={scale:g} is too large for {width} neurons to align before the loss "
-                f"falls: {reason}, so that the aligned gates say little about this network; start "
-                "from smaller weights"
+                f"{LARGE}: {reason} (scale={scale:g}, {width} neurons), so that the aligned gates "
+                "say little about this network; start from smaller weights"
             )
 
     def rest(self) -> Dataset:
@@ -221,8 +225,9 @@ class AlignedPatterns:
         return "\n".join(lines)
 
 
+@door
 def aligned_patterns(
-    data: Dataset, *, key: Key = 0, neurons: int = NEURONS, leak: float = 0.0, limit: int = LIMIT
+    data: Dataset, *, key: Key = 0, neurons: Count = NEURONS, leak: float = 0.0, limit: int = LIMIT
 ) -> AlignedPatterns:
     """The gates that small random ReLU neurons align to, before the loss has begun to fall.
 
@@ -260,22 +265,20 @@ def aligned_patterns(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a Dataset, for example tasks.context_decision()")
-    count = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
     leak = checked_leak(leak)
     samples = Samples.of(data)
-    settled = settle(samples, generator(key), count, leak)
+    settled = settle(samples, generator(key), neurons, leak)
     ends: dict[bytes, tuple[FixedPoint, float]] = {}
     zero = NOISE * samples.bound
     dead = 1 - float(settled.live.mean())
     for members in settled.groups:
         point = fixed_point(samples, settled.gates(members), settled.direction(members), leak)
         if point is not None and point.rate <= zero:
-            dead += len(members) / count
+            dead += len(members) / neurons
         elif point is not None and settled.is_near(members, point):
             same = _fingerprint(point)
-            ends[same] = (point, ends.get(same, (point, 0.0))[1] + len(members) / count)
-    how = f"{count} random neurons"
+            ends[same] = (point, ends.get(same, (point, 0.0))[1] + len(members) / neurons)
+    how = f"{neurons} random neurons"
     every = interior_fixed_points(samples, leak, limit)
     if every is not None:
         how += f" and all {every[1]} patterns"

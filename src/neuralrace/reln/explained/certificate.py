@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number, switch
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.evidence import SIMILARITY
 from neuralrace.results import SHARE, Result, Sentence, framed
@@ -22,6 +22,7 @@ from neuralrace.trajectory.compare import (
     output_size,
     output_unit,
 )
+from neuralrace.types import NotNegative
 
 if TYPE_CHECKING:
     import pandas
@@ -106,18 +107,17 @@ class Certificate(Result):
             return None
         return self.outputs_mean / self.floor.outputs_mean
 
-    def holds(self, tolerance: float = 1e-8) -> bool:
+    @door
+    def holds(self, tolerance: NotNegative = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
-        fix = "for example tolerance=1e-8"
-        limit = real_number("tolerance", tolerance, least=0, fix=fix)
-        return self.loss.whole and self.outputs_max <= limit
+        return self.loss.whole and self.outputs_max <= tolerance
 
+    @door
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
 
-        log = switch("log", log)
         curves = {"gated network": self.outputs_over_time}
         times = {"gated network": self.time}
         if self.floor is not None:
@@ -185,6 +185,7 @@ class Certificate(Result):
         return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))
 
 
+@door
 def certify(
     run: Trajectory, found_run: Trajectory, *, floor: Trajectory | None = None
 ) -> Certificate:

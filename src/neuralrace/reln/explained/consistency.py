@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final, overload
 
 import numpy as np
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, random_key, weight_scale
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, letter_panels, mark_line, style
@@ -22,9 +23,11 @@ from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
-from neuralrace.reln.explained.sentences import columns_of
+from neuralrace.reln.explained.naming import in_groups, name_columns, name_of
+from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
+from neuralrace.text import several
 from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+COLUMNS = ("pathway", "kept", "worst", "lost", "implementable")
+"""The columns of `Consistency.frame`."""
 
 
 @final
@@ -44,8 +51,10 @@ class Consistency(Result):
     their mean, in which a pathway counts as much as it has of the weights while the loss falls.
     `time`, `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape
     `(N,)`, says which samples the rest is lost on: the entries of a pathway sum to what it does not
-    keep, where that is less than all. `handover` is the half-time of a ReLU network that takes
-    over, divided by that of the gating, or None where it was not asked for.
+    keep, where that is less than all. `data` has the gates. `implementable[name]` says for every
+    pathway that reads the inputs alone whether *any* neuron can have its gates; gates that are
+    fractions are left out. `handover` is the half-time of a ReLU network that takes over, divided
+    by that of the gating, or None where it was not asked for.
 
     ```python
     >>> import neuralrace as nr
@@ -66,6 +75,8 @@ class Consistency(Result):
     loss: Float[np.ndarray, " T"]
     over_time: Mapping[str, Float[np.ndarray, " T"]]
     lost: Mapping[str, Float[np.ndarray, " N"]]
+    data: Dataset
+    implementable: Mapping[str, bool] = field(default_factory=dict)
     handover: float | None = None
 
     @property
@@ -84,22 +95,25 @@ class Consistency(Result):
         """One row per pathway.
 
         `pathway`; `kept`, its kept share; `worst`, the sample, counted from 0, on which most of the
-        rest is lost, and `lost`, the part that is lost on it: missing where nothing is lost.
+        rest is lost, and `lost`, the part that is lost on it: missing where nothing is lost;
+        `implementable`, whether any neuron can have its gates, missing where that is not known, as
+        for pathways that read others.
         """
         rows = []
         for name, share in self.pathways.items():
             worst = int(np.argmax(self.lost[name]))
             lost = float(self.lost[name][worst])
             worst, lost = (float(worst), lost) if lost > 0 else (np.nan, np.nan)
-            rows.append({"pathway": name, "kept": share, "worst": worst, "lost": lost})
-        return framed(
-            ("pathway", "kept", "worst", "lost"), rows, {"kept": KEPT_SHARE, "lost": SHARE}
-        )
+            can = self.implementable.get(name)
+            rows.append(dict(zip(COLUMNS, (name, share, worst, lost, can), strict=True)))
+        return framed(COLUMNS, rows, {"kept": KEPT_SHARE, "lost": SHARE})
 
     def _printed(self) -> pandas.DataFrame:
         """With samples counted from 1, as in sentences."""
         table = self.frame()
         table["worst"] = [f"sample {n + 1:.0f}" if n >= 0 else "" for n in table["worst"]]
+        if all(self.implementable.values()):
+            table = table.drop(columns="implementable")
         return table.rename(columns={"worst": "lost mostly on"})
 
     def sentences(self) -> tuple[Sentence, ...]:
@@ -116,15 +130,20 @@ class Consistency(Result):
             said.append(Sentence("race", "nr.contest says whether a faster gating outruns it."))
         least = min(self.pathways, key=lambda name: self.pathways[name], default="")
         if least and self.pathways[least] < KEPT:
-            worst = int(np.argmax(self.lost[least])) + 1
+            worst = name_of(int(np.argmax(self.lost[least])), self.data)
             text = f"{least} keeps least, {self.pathways[least]:.2f}, and loses most of the rest"
-            said.append(Sentence("lost", f"{text} on sample {worst}."))
+            said.append(Sentence("lost", f"{text} on {worst}."))
+        never = [name for name, can in self.implementable.items() if not can]
+        if never:
+            text = f"No neuron that reads the inputs can have the gates of {several(never)}"
+            said.append(Sentence("implementable", f"{text}: they are not linearly separable."))
         return tuple(said)
 
     @overload
     def plot(self, *, ax: None = None) -> Figure: ...
     @overload
     def plot(self, *, ax: Axes) -> Axes: ...
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The kept share of every pathway over time, and the samples on which gates are lost.
 
@@ -138,13 +157,11 @@ class Consistency(Result):
                 return self._draw_shares(ax)
             figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), width_ratios=(1, 1.3))
             self._draw_shares(left)
-            matrix = np.stack([self.lost[name] for name in names])
+            matrix = np.stack([self.lost[name] for name in names])[:, in_groups(self.data)[0]]
             rows = names if len(names) <= 12 else "pathway"
-            columns = columns_of(matrix.shape[1])
-            draw_matrix(matrix, rows=rows, columns=columns, scale="share lost", ax=right)
+            draw_matrix(matrix, rows=rows, scale="share lost", ax=right)
+            name_columns(right, self.data)
             right.set(title="share lost on each sample" + ": none" * (not matrix.any()))
-            right.set_xlabel("sample")
-            right.tick_params("x", rotation=0)
             letter_panels(figure)
         return figure
 
@@ -156,6 +173,7 @@ class Consistency(Result):
         return ax
 
 
+@door
 def consistency(
     arch: Architecture,
     data: Dataset,
@@ -235,6 +253,7 @@ def consistency(
             small.warn_if_large(width, scale)
         start = aligned_start or GDLN(arch).init(random, scale=scale)
     found = kept_share(race, race.start(start), key=random, leak=leak)
+    found = replace(found, implementable=_implementable(race.split))
     if check is None:
         return found
     weights = start if scale is None else GDLN(arch).init(random, scale=scale)
@@ -280,7 +299,20 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     part = {v: _mean(lost[v], counts[v]) for v in nodes}
     shares = {v: float(_mean(kept[v], counts[v])) for v in nodes}
     share = float(sum(kept[v] @ counts[v] for v in nodes) / fall.sum())
-    return Consistency(share, shares, solution.time, solution.loss, kept, part)
+    return Consistency(share, shares, solution.time, solution.loss, kept, part, wide.data)
+
+
+def _implementable(net: SplitNetwork) -> dict[str, bool]:
+    """Whether one neuron can have the gates of every pathway that reads inputs alone."""
+    arch, data = net.arch, net.data
+    found = {}
+    for node in arch.hidden:
+        reads = [arch.edges[e][0] for e in arch.incoming[node]]
+        gate = np.asarray(data.gates.get(node, np.ones(data.n_samples)))
+        if set(reads) <= set(arch.inputs) and np.isin(gate, (0, 1)).all():
+            x = np.concatenate([np.asarray(data.x[v], np.float64) for v in reads], axis=1)
+            found[node] = is_implementable(gate, x)
+    return found
 
 
 def _own_view(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, real_array, switch
+from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
@@ -21,7 +21,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
-from neuralrace.reln.explained.sentences import columns_of, where
+from neuralrace.reln.explained.naming import in_groups, name_columns, where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -36,7 +36,7 @@ from neuralrace.reln.observed.runs import (
 from neuralrace.relu import ReLUNetwork
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.text import numbered, several
+from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import largest_fall
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 ELBOW = "elbow"
 """The value of `pathways` that chooses their number."""
+
+PATHWAYS = 4
+"""How many pathways are found where nothing is said."""
 
 COLUMNS = ("node", "pathway", "share", "neurons", "on_for", "differ")
 """The columns of `Discovery.frame`."""
@@ -146,11 +149,13 @@ class Discovery(Result):
         """The start values of the gated network: the first run's own initial weights."""
         return self.network().split(first_weights(self.runs[0]))
 
+    @door
     def gates(self, run: int = 0) -> dict[str, Float[np.ndarray, "N size"]]:
         """The gates of every neuron of a run: those of its pathway."""
         run = self._run(run)
         return {node: each.pattern[each.member[run]].T for node, each in self.layers.items()}
 
+    @door
     def network(self, run: int = 0) -> SplitNetwork:
         """The gated network for a run: `.arch`, `.data`, and `.split(weights)` for start values.
 
@@ -166,6 +171,7 @@ class Discovery(Result):
             counts={node: len(each) for node, each in self.layers.items()},
         )
 
+    @door
     def train(self, run: int = 0, **options: Any) -> Trajectory:
         """Train the gated network from the initial weights of a run, with its step and length.
 
@@ -186,43 +192,27 @@ class Discovery(Result):
             )
         return number
 
+    @door
     def plot(
         self, node: str | None = None, *, label: str | None = None, ax: Axes | None = None
     ) -> Axes:
         """Draw how often the members of each pathway are on, one column per sample (MHS Fig. 8).
 
         Like all gates they are black where on. The number beside a pathway is its part of all
-        activity, `share`. `label` groups neighbouring samples by a label of the dataset, such as
-        `"context"`.
+        activity, `share`. Samples are grouped by `label`, a label of the dataset such as
+        `"context"`, or by one that makes a few groups.
         """
         from neuralrace.plot import draw_matrix
 
         node = next(iter(self.layers)) if node is None else node
         clusters = self.layers[one_of("node", node, self.layers, "leave out node for the first")]
-        rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
-        blocks: dict[Literal["rows", "columns"], dict[str, int]] | None = None
         if label is not None:
-            values = np.asarray(
-                self.base.labels[one_of("label", label, self.base.labels, "or leave it out")]
-            )
-            named = [(v, len(list(same))) for v, same in itertools.groupby(values.tolist())]
-            if len({v for v, _ in named}) < len(named):
-                raise NeuralRaceError(
-                    f"the samples of one {label!r} must be neighbours to be grouped",
-                    got=f"{len(named)} groups of {len(set(values.tolist()))} values",
-                    wanted="samples in the order of the label",
-                    fix="leave out label, or sort the samples of the dataset",
-                )
-            blocks = {"columns": {f"{label} {v}": count for v, count in named}}
-        columns = None if blocks else columns_of(self.base.n_samples)
-        ax = draw_matrix(
-            clusters.centroid, rows=rows, columns=columns, blocks=blocks, scale="how often on",
-            ax=ax,
-        )  # fmt: skip
+            one_of("label", label, self.base.labels, "or leave it out")
+        rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
+        order, _ = in_groups(self.base, label)
+        ax = draw_matrix(clusters.centroid[:, order], rows=rows, scale="how often on", ax=ax)
+        name_columns(ax, self.base, label)
         ax.set_ylabel("pathway,\nshare of activity")
-        if not blocks:
-            ax.set_xlabel("sample")
-            ax.tick_params("x", rotation=0)
         (image,) = ax.get_images()
         image.set(clim=(0, 1), cmap="Greys")
         if image.colorbar is not None:
@@ -249,13 +239,38 @@ class Discovery(Result):
         return framed(COLUMNS, rows, {"share": SHARE})
 
     def _printed(self) -> pandas.DataFrame:
-        """With the samples in words, where the data has labels."""
+        """With the samples in words."""
         table = self.frame()
-        if self.base.labels:
-            leak = leak_of(self.runs[0])
-            patterns = [on for each in self.layers.values() for on in opened(each.pattern, leak)]
-            table["where"] = [_words(on > 0.5, self.base) for on in patterns]
+        table["where"] = list(self.words.values())
         return table.drop(columns="node")
+
+    @property
+    def words(self) -> dict[str, str]:
+        """For which samples every pathway is on, in words, by the labels of the data.
+
+        Where no label has just these samples, the nearest name is given with its exceptions and
+        the part of the samples in either that are in both: `for rule 1, except sample 3; 92 %`.
+        """
+        leak = leak_of(self.runs[0])
+        patterns = [on for each in self.layers.values() for on in opened(each.pattern, leak)]
+        names = self.frame()["pathway"]
+        said = (where(np.flatnonzero(on > 0.5), self.base) for on in patterns)
+        return dict(zip(names, said, strict=True))
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Every pathway with its share of the activity of its node, in words, the largest first."""
+        table, words = self.frame(), self.words
+        table = table.sort_values("share", ascending=False, kind="stable")
+        shares = zip(table["pathway"], table["share"], strict=True)
+        return tuple(f"{name} ({percent(share)}) is on {words[name]}" for name, share in shares)
+
+    @property
+    def name(self) -> str:
+        """How many pathways there are, for deeper networks from the inputs on."""
+        *first, last = map(len, self.layers.values())
+        before = "".join(f"{count} + " for count in first)
+        return f"{before}{numbered(last, 'discovered pathway', '1')}"
 
     def sentences(self) -> tuple[Sentence, ...]:
         """How well fixed gates follow, how well neurons fit them, and how many pathways to take."""
@@ -293,10 +308,11 @@ class Discovery(Result):
             yield Sentence("no elbow", text)
 
 
+@door
 def discover(
     runs: Trajectory | Iterable[Trajectory],
     data: Dataset,
-    pathways: int | str | Mapping[str, int] = 4,
+    pathways: int | str | Mapping[str, int] = PATHWAYS,
     *,
     weighted: bool = True,
     rounded: bool = True,
@@ -363,9 +379,7 @@ def discover(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     singles = single_runs(runs)
-    weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_of(key)
     hidden = network_of(singles[0]).arch.hidden
     counts = _counts(pathways, most, hidden)  # all that can be wrong is said before the work
@@ -423,16 +437,6 @@ def _nothing_left(run: Trajectory, data: Dataset) -> str | None:
     )
 
 
-def _words(on: Bool[np.ndarray, " N"], data: Dataset) -> str:
-    """The samples of a pattern by their labels, or those left out, or a dash for many words."""
-    for chosen, before in ((on, ""), (~on, "all but ")):
-        text = where(np.flatnonzero(chosen), data).removeprefix("for ")
-        # the width of the column
-        if text != f"{chosen.sum()} samples" and len(before + text) <= 48:
-            return before + text
-    return "–"
-
-
 def _counts(
     pathways: int | str | Mapping[str, int], most: int, hidden: Sequence[str]
 ) -> list[dict[str, int]]:
@@ -470,6 +474,7 @@ def _gates_of_runs(
     return every
 
 
+@door
 def elbow(discrepancy: ArrayLike) -> int:
     """The number of pathways at the elbow of E(1), E(2), …, as `discover` defines it.
 

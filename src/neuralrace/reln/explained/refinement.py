@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.checks import plain_array, real_number
+from neuralrace.checks import plain_array
 from neuralrace.compression import step_work
+from neuralrace.door import door
 from neuralrace.dynamics import (
     Descent,
     NetworkSystem,
@@ -22,20 +23,22 @@ from neuralrace.dynamics import (
     unrolled_steps,
 )
 from neuralrace.dynamics.setup import as_arrays
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.explained.discovery import Discovery
 from neuralrace.reln.observed.runs import descent_of, first_weights, network_of, weights_of
 from neuralrace.trajectory import compare
+from neuralrace.types import Count, Positive
 
 
+@door
 def refine(
     found: Discovery,
     *,
     fit_to: int | Sequence[int] = (0,),
-    iterations: int = 100,
-    rate: float = 0.02,
+    iterations: Count = 100,
+    rate: Positive = 0.02,
 ) -> Discovery:
     """Train the gates of the pathways, as real numbers, until the gated network follows better.
 
@@ -68,9 +71,6 @@ def refine(
 
     ```
     """
-    check_kind("found", found, Discovery, "pass what nr.reln.discover returned")
-    iterations = whole_number("iterations", iterations, fix="for example iterations=100")
-    rate = real_number("rate", rate, above=0, fix="for example rate=0.02")
     fix = "for example fit_to=(0, 1)"
     some = plain_array("fit_to", fit_to, wanted="numbers of runs", fix=fix)
     chosen = [

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.progress import progress
 from neuralrace.reln.observed.packed_patterns import (
     PackedPatterns,
@@ -27,7 +28,7 @@ from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_protot
 from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import BOUNDARY, LEAST, MENTIONED, ROUNDING
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Finite, NotNegative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,13 +73,14 @@ class Activity:
         """The same as `on`, as bits."""
         return PackedPatterns.of(self.on)
 
-    def index(self, at: float | None = None) -> int:
+    @door
+    def index(self, at: Finite | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
         if at is None:
             return len(self.time) - 1
-        at = real_number("the time", at, fix="for example at=found.time[-1]")
         return int(np.abs(self.time - at).argmin())
 
+    @door
     def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
         """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
 
@@ -90,18 +92,19 @@ class Activity:
             return {node: gates[k].copy() for node, gates in self.fractions.items()}
         return {n: np.where(self.packed.moment(n, k), 1.0, self.leak) for n in self.on}
 
-    def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
+    @door
+    def counted(self, node: str, least: Finite = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
 
         Neurons below `least` times the largest weight of that moment have none, the rest sum to
         one (to zero where all weights are zero).
         """
         weight = self.weight[self._known(node)]
-        least = real_number("least", least, fix="least=0.01 of the largest weight")
         kept = np.where(weight >= least * weight.max(axis=1, keepdims=True), weight, 0.0)
         total = kept.sum(axis=1, keepdims=True)
         return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
 
+    @door
     def shares(
         self, prototypes: Mapping[str, ArrayLike], node: str | None = None, *, least: float = LEAST
     ) -> Shares:
@@ -146,6 +149,7 @@ class Activity:
             node=node,
         )
 
+    @door
     def changed(
         self,
         start: float,
@@ -163,6 +167,7 @@ class Activity:
         bits = self.packed.bits[node]
         return float(self.counted(node, least)[j] @ on_for(bits[i] ^ bits[j]))
 
+    @door
     def switches(self, node: str | None = None) -> Switches:
         """When and how often the neurons of a layer change their patterns.
 
@@ -197,6 +202,7 @@ class Activity:
             node=node,
         )
 
+    @door
     def plot(
         self,
         prototypes: Mapping[str, ArrayLike],
@@ -304,6 +310,7 @@ class Switches:
             )
         return text
 
+    @door
     def mean(self, weight: ArrayLike | None = None) -> float:
         """How often a neuron switched on average, weighted as at the end or as given."""
         if weight is None:
@@ -317,11 +324,12 @@ class Switches:
         return float(given @ self.count)
 
 
+@door
 def activity(
     run: Trajectory,
     data: Dataset,
     *,
-    boundary: float = BOUNDARY,
+    boundary: NotNegative = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,
 ) -> Activity:
     """The pattern of every hidden neuron over samples and training, and its weight.
@@ -357,14 +365,6 @@ def activity(
     ```
     """
     weights = single_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    boundary = real_number(
-        "the boundary, a part of the largest possible pre-activation,",
-        boundary,
-        least=0,
-        wanted="a small number of at least 0",
-        fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
-    )
     net, moments, samples = relu_of(run), len(run.time), data.n_samples
     x = {n: np.asarray(value) for n, value in matched(net.arch, data.gated({})).x.items()}
     size = {node: net.arch.sizes[node] for node in net.arch.hidden}

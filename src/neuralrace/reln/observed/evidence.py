@@ -15,10 +15,10 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
 from neuralrace.dynamics.setup import pose
 from neuralrace.dynamics.train import diverged
-from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -35,6 +35,7 @@ SIMILARITY = "similarity"
 """The name under which `evidence` records the hidden similarity structure."""
 
 
+@door
 def evidence(net: Network, data: Dataset) -> dict[str, bool | Callable[..., dict[str, jax.Array]]]:
     """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
 
@@ -52,8 +53,6 @@ def evidence(net: Network, data: Dataset) -> dict[str, bool | Callable[..., dict
 
     ```
     """
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     return {"outputs": True, SIMILARITY: Similarity(net, data, _content(data))}
 
 
@@ -108,6 +107,7 @@ def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
     return {f"layer{d}": tuple(v for v in arch.hidden if depth[v] == d) for d in levels}
 
 
+@door
 def copied_gates(
     run: Trajectory,
     data: Dataset,
@@ -142,7 +142,6 @@ def copied_gates(
     ```
     """
     recorded_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     rate, steps = descent_of(run)
     relu = relu_of(run)

@@ -15,9 +15,10 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics import Descent, System, Until, take_steps
 from neuralrace.dynamics.setup import prepared
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import activity
@@ -30,7 +31,7 @@ from neuralrace.reln.observed.runs import (
 )
 from neuralrace.tolerances import BOUNDARY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike
+from neuralrace.types import ArrayLike, Positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,6 +67,7 @@ class Horizons:
     measure: str
     boundary: float
 
+    @door
     def reach(self, tolerance: float | None = None) -> Int[np.ndarray, " T"]:
         """For each start the last recorded moment until which it stays within the tolerance.
 
@@ -79,6 +81,7 @@ class Horizons:
         end = np.where(out.any(axis=1), out.argmax(axis=1), len(self.time))
         return end - 1
 
+    @door
     def stages(self, tolerance: float | None = None) -> Stages:
         """The fewest stages of frozen gates that cover all of training within the tolerance.
 
@@ -114,6 +117,7 @@ class Horizons:
             measure=self.measure,
         )
 
+    @door
     def plot(self, tolerance: float | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw how far each start reaches, and the stages that cover training."""
         from neuralrace.plot import draw_reach
@@ -195,11 +199,12 @@ class Stages:
         return text.replace("%", " %") + "."
 
 
+@door
 def horizons(
     run: Trajectory,
     data: Dataset,
     *,
-    tolerance: float = 0.05,
+    tolerance: Positive = 0.05,
     measure: str = "outputs",
     boundary: float = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,
@@ -237,15 +242,7 @@ def horizons(
     """
     fix = "'outputs' is the stricter, and that of MHS Definition 3.1"
     one_of("measure", measure, MEASURES, fix)
-    tolerance = real_number(
-        "the tolerance",
-        tolerance,
-        above=0,
-        wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
-        fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
-    )
     recorded_weights(run)
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     relu = relu_of(run)
     rate, steps = descent_of(run)

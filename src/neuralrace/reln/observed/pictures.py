@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.checks import by_name, entries
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.checks import entries
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
 from neuralrace.reln.observed.activity import Activity
 from neuralrace.reln.observed.shares import OTHER
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@door
 def draw_activity(
     found: Activity,
     prototypes: Mapping[str, ArrayLike],
@@ -51,7 +53,6 @@ def draw_activity(
     """
     import matplotlib.pyplot as plt
 
-    check_kind("found", found, Activity, "pass what nr.reln.activity returned")
     shares = found.shares(prototypes, node, least=least)
     times = _telling(found.time, np.stack(list(shares.rounded.values()))) if at is None else at
     times = entries("at", times, "for example at=[0.0, 1.0]")
@@ -59,7 +60,7 @@ def draw_activity(
         raise NeuralRaceError("no times to draw", got=at, wanted="at least one", fix="leave out at")
     if samples is not None:
         total = found.packed.samples
-        by_name("samples", samples, "for example {'context 1': 4}")
+
         fix = "give each group of samples its number, in order"
         counts = [
             whole_number("a number of samples", n, least=0, fix=fix) for n in samples.values()

@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.types import ArrayLike
 
 OTHER = "other"
@@ -49,6 +50,7 @@ class Shares:
     samples: int
     node: str
 
+    @door
     def together(self, groups: Mapping[str, Iterable[str]]) -> Shares:
         """The same with prototypes added up: `groups` maps a new name to names it stands for.
 
@@ -63,7 +65,7 @@ class Shares:
         ```
         """
         old = list(self.rounded)
-        by_name("groups", groups, "for example {'pair': ['first', 'second']}")
+
         groups = {new: list_of_names(f"group {new!r}", names) for new, names in groups.items()}
         if not all(groups.values()):
             raise NeuralRaceError(
@@ -108,6 +110,7 @@ class Shares:
         return text.replace("%", " %")
 
 
+@door
 def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
     """A prototype for every set of values of a label: on for samples with one of these values.
 
@@ -122,7 +125,6 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a dataset with labels")
     one_of("label", label, data.labels, "pass labels={…} to the Dataset")
     data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
     values = np.unique(np.asarray(data.labels[label])).tolist()

@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import generator, plain_array, real_array, switch
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.checks import generator, plain_array, real_array
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.possible.cells import Lines, enumerated, solved, too_many
 from neuralrace.tolerances import MARGIN
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Count, Key
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""
@@ -68,8 +69,9 @@ class Patterns:
         return f"{many} patterns of one neuron on {n} inputs, a sample: {there} {self.bound:,}"
 
 
+@door
 def patterns(
-    X: ArrayLike, bias: bool = False, closed: bool = False, limit: int = LIMIT
+    X: ArrayLike, bias: bool = False, closed: bool = False, limit: Count = LIMIT
 ) -> Patterns:
     """Every activity pattern that one ReLU neuron can have on the inputs `X`, exactly.
 
@@ -107,8 +109,6 @@ def patterns(
 
     ```
     """
-    bias, closed = switch("bias", bias), switch("closed", closed)
-    limit = whole_number("limit", limit, fix="for example limit=1_000_000")
     lines = Lines.of(_inputs(X), bias, closed)
     bound, is_exact = _bound(X, lines, bias, closed)
     if is_exact and bound > limit:
@@ -119,8 +119,9 @@ def patterns(
     return Patterns(on[order], weights[order], True, len(on), True)
 
 
+@door
 def sample_patterns(
-    X: ArrayLike, count: int = 1000, key: Key = 0, bias: bool = False, draws: int = LIMIT
+    X: ArrayLike, count: Count = 1000, key: Key = 0, bias: bool = False, draws: Count = LIMIT
 ) -> Patterns:
     """Some of the patterns one ReLU neuron can have, where there are too many to list.
 
@@ -137,9 +138,7 @@ def sample_patterns(
 
     ```
     """
-    lines = Lines.of(_inputs(X), switch("bias", bias), False)
-    draws = whole_number("draws", draws, fix="for example draws=1_000_000")
-    count = whole_number("the number of patterns", count, fix="for example count=1000")
+    lines = Lines.of(_inputs(X), bias, False)
     rng = generator(key)
     found: dict[bytes, np.ndarray] = {}
     for low in range(0, draws, 1000):
@@ -155,6 +154,7 @@ def sample_patterns(
     return Patterns(on, lines.weights(kept), complete, bound, is_exact)
 
 
+@door
 def is_implementable(
     pattern: ArrayLike, X: ArrayLike, bias: bool = False, closed: bool = False
 ) -> bool:
@@ -172,7 +172,6 @@ def is_implementable(
 
     ```
     """
-    bias, closed = switch("bias", bias), switch("closed", closed)
     form = "zeros and ones, one per sample"
     on = plain_array("pattern", pattern, wanted=form, fix="for example [1, 0, 1]")
     x = plain_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
@@ -199,6 +198,7 @@ def is_implementable(
     return solved(lines.x, signs, lines.off_margin)[0] is not None
 
 
+@door
 def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
     """How many patterns there are at most, and whether that is their number.
 
@@ -216,7 +216,6 @@ def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
 
     ```
     """
-    bias = switch("bias", bias)
     return _bound(X, Lines.of(_inputs(X), bias, False), bias, False)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from neuralrace.door import door
 from neuralrace.plot import current_look
 from neuralrace.report import Curves, Part
 from neuralrace.results import Result, Sentence
@@ -75,6 +76,7 @@ class Answer(Result):
         """The answer in words, the most important sentence first."""
         return self.said
 
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The curves of the answer, or a bar for each row of its table."""
         for part in self.parts:

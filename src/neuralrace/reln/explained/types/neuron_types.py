@@ -13,8 +13,9 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.reln.explained.alignment import NEURONS, aligned_patterns
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.sentences import story
 from neuralrace.reln.explained.types.crowd import Crowd
@@ -42,9 +43,9 @@ from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
 from neuralrace.reln.observed.activity import opened
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import FALLEN, GROWN
+from neuralrace.tolerances import ENOUGH, GROWN
 from neuralrace.trajectory import Comparison, Trajectory, compare
-from neuralrace.types import Key
+from neuralrace.types import Count, Key, Positive
 
 if TYPE_CHECKING:
     import pandas
@@ -147,7 +148,8 @@ class NeuronTypes(Result):
         known = (rest for rest in self.rests if rest.matters)
         return max(known, key=lambda rest: rest.chance, default=None)
 
-    def stages(self, tolerance: float = 0.05) -> TypeStages:
+    @door
+    def stages(self, tolerance: Positive = 0.05) -> TypeStages:
         """The event-driven form: a sequence of gated networks with rank-one pathways.
 
         Gates are constant in a stage. A stage ends at every event, and where a sliding gate has
@@ -166,7 +168,6 @@ class NeuronTypes(Result):
 
         ```
         """
-        tolerance = real_number("tolerance", tolerance, above=0, fix="for example tolerance=0.05")
         return event_driven(
             self._reduced,
             self.data,
@@ -183,6 +184,7 @@ class NeuronTypes(Result):
     def plot(self, *, ax: None = None) -> Figure: ...
     @overload
     def plot(self, *, ax: Axes) -> Axes: ...
+    @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """A timeline: the loss, the share of every type, and its gates on every sample.
 
@@ -228,7 +230,7 @@ class NeuronTypes(Result):
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[Sentence]:
-        settings, error, loss = self.trajectory.settings, self.error, self.trajectory.loss
+        settings, error, loss = self.trajectory.settings, self.error, self.wide.loss
         many, rare = f"{numbered(len(self), 'type', '1')} of neurons", self.rare
         lacking = "" if rare is None else (
             f", unless it lacks rare neurons, which has a chance of {percent(rare.chance)}"
@@ -236,19 +238,24 @@ class NeuronTypes(Result):
         yield Sentence(
             "answer",
             f"A ReLU network of width {settings['width']} is predicted to bring its loss from "
-            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.trajectory.time[-1]:.4g}{lacking}: "
-            f"{many} in place of {settings['width']}{self.chosen}.",
+            f"{loss[0]:.4g} to {loss[-1]:.4g} by t = {self.wide.time[-1]:.4g}{lacking}.",
         )
         if rare is not None:
             yield Sentence("rare", str(rare))
-        differ = "It differs" if len(self) == 1 else "They differ"
         assert error.outputs is not None  # types record them
         apart, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
+        one = len(self) == 1
+        can = f"follow{'s' * one} this" if error.outputs <= ENOUGH else (
+            f"do{'es' * one} not follow this closely, and bring{'s' * one} it to "
+            f"{self.trajectory.loss[-1]:.4g}"
+        )  # fmt: skip
         network = "a trained network" + " that has these neurons" * (rare is not None)
         yield Sentence(
             "error",
-            f"{differ} from the wide limit by {apart} % in the loss and {outputs} % in the "
-            f"outputs, on average; {network} differs from it by chance, about as two seeds do.",
+            f"{many} in place of {settings['width']}{self.chosen}{',' * bool(self.chosen)} {can}: "
+            f"{'it differs' if one else 'they differ'} from the wide limit, which predicts it, by "
+            f"{apart} % in the loss and {outputs} % in the outputs, on average; {network} differs "
+            "from it by chance, about as two seeds do.",
         )
         if self.chosen:
             yield Sentence(
@@ -261,16 +268,17 @@ class NeuronTypes(Result):
         yield from story(self.time, self.shares, self._steady, self.events, self.data)
 
 
+@door
 def types(
     data: Dataset,
     *,
-    width: int,
+    width: Count,
     scale: float,
-    learning_rate: float,
-    steps: int,
+    learning_rate: Positive,
+    steps: Count,
     types: int | None = None,
     key: Key = 0,
-    neurons: int = NEURONS,
+    neurons: Count = NEURONS,
     leak: float = 0.0,
     evaluate: Mapping[str, Dataset] | None = None,
 ) -> NeuronTypes:
@@ -344,7 +352,6 @@ def types(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the task, for example tasks.extended_xor(0.4)")
     if isinstance(width, list | tuple):
         raise NeuralRaceError(
             "types are known for one hidden layer",
@@ -352,20 +359,16 @@ def types(
             wanted="one whole number",
             fix="for deeper networks train them, and use nr.reln.discover",
         )
-    width = whole_number("the width", width, fix="for example width=700")
     count = types
     if count is not None:
         count = whole_number("the number of types", count, fix="for example types=8, or none")
-    many = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
     scale = weight_scale(scale, fix="for example scale=1e-5")
-    rate = real_number("the learning rate", learning_rate, above=0, fix="for example 0.1")
     leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
-    steps = whole_number("steps", steps, fix="for example steps=8000")
-    if count is not None and count > min(width, many):
+    if count is not None and count > min(width, neurons):
         raise NeuralRaceError(
             "there cannot be more types than neurons",
             got=f"types = {count}",
-            wanted=f"at most {min(width, many)}, the smaller of width and neurons",
+            wanted=f"at most {min(width, neurons)}, the smaller of width and neurons",
             fix="ask for fewer types; a narrow network needs none",
         )
     others = evaluations(evaluate, data)
@@ -379,14 +382,16 @@ def types(
     with jax.enable_x64(True):
         crowd = Crowd.of(small, found, leak)
         places = {
-            n: Elsewhere.of(found, side_by_side(d.x) @ inputs, many) for n, d in others.items()
+            n: Elsewhere.of(found, side_by_side(d.x) @ inputs, neurons) for n, d in others.items()
         }
-    first = drawn(small, random, many, scale, width)
-    wide = wide_limit(crowd.observing(places), first, rate, steps)
+    first = drawn(small, random, neurons, scale, width)
+    wide = wide_limit(crowd.observing(places), first, learning_rate, steps)
     more = random.spawn(1)[0]
-    rests = rests_of(crowd, found, small, wide, first, rate, width, scale, more)
+    rests = rests_of(crowd, found, small, wide, first, learning_rate, width, scale, more)
     grid = wide.stops
-    done, members, chosen = chosen_types(crowd, found, wide, count, min(width, many), rate, random)
+    done, members, chosen = chosen_types(
+        crowd, found, wide, count, min(width, neurons), learning_rate, random
+    )
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
     gates = leak + (1 - leak) * np.concatenate([counts, counts[-1:]])
     strength = np.linalg.norm(done.final["w"], axis=1) * np.linalg.norm(done.final["a"], axis=1)
@@ -396,9 +401,9 @@ def types(
     told = {
         "width": width,
         "scale": scale,
-        "learning_rate": rate,
+        "learning_rate": learning_rate,
         "steps": steps,
-        "neurons": many,
+        "neurons": neurons,
         "data": data.gated({}).digest(),
     }
 
@@ -410,7 +415,7 @@ def types(
     ) -> Trajectory:
         by_node = lambda values: split_outputs(values @ outputs.T, data)
         return Trajectory(
-            rate * grid,
+            learning_rate * grid,
             loss,
             values={
                 "outputs": by_node(seen),
@@ -435,14 +440,14 @@ def types(
             f"{numbered(len(order), 'type', '1')} of neurons",
         ),
         wide=trajectory(wide.loss, wide.outputs, wide.others, "the wide limit"),
-        time=rate * done.stops,
+        time=learning_rate * done.stops,
         gates=gates[:, order],
         w=done.values["w"][:, order] @ inputs.T,
         a=done.values["a"][:, order] @ outputs.T,
         members=members[order],
         symmetries=replace(found, samples=samples),
         data=data.gated({}),
-        learning_rate=rate,
+        learning_rate=learning_rate,
         leak=leak,
         chosen=chosen,
         rests=rests,
@@ -451,15 +456,12 @@ def types(
 
 
 def _check_scale(data: Dataset, width: int, scale: float, leak: float, key: Key) -> None:
-    """Warn where neurons hardly align before the loss falls, and raise where they cannot."""
-    patterns = aligned_patterns(data, key=key, leak=leak)
-    growth = patterns.growth(width, scale)
-    if growth < GROWN:
-        gone = f"until {100 * FALLEN:g} % of the loss has gone"
-        raise NeuralRaceError(
-            "the initial weights are too large for neurons to align before the loss falls",
-            got=f"scale = {scale:g}: squared weights grow by a factor of {growth:.3g} {gone}",
-            wanted=f"a factor of at least {GROWN:g}",
-            fix="predict a network with smaller initial weights, such as a tenth of this scale",
-        )
-    patterns.warn_if_large(width, scale)
+    """Raise where neurons do not align before the loss falls."""
+    reason = aligned_patterns(data, key=key, leak=leak).too_large(width, scale)
+    require(
+        reason is None,
+        LARGE,
+        got=f"scale = {scale:g}: {reason}",
+        wanted=f"a factor of at least {GROWN:g}",
+        fix="predict a network with smaller initial weights, such as a tenth of this scale",
+    )

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import BIAS
-from neuralrace.checks import one_of, real_number
+from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset, matched
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
 from neuralrace.reln.observed.runs import (
@@ -22,7 +23,7 @@ from neuralrace.reln.observed.runs import (
 from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import WeightsLike
+from neuralrace.types import Positive, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
 OFF = 0
@@ -60,6 +61,7 @@ class SlidingGates:
     states: dict[str, Int[np.ndarray, "N size"]]
     weight: dict[str, Float[np.ndarray, " size"]]
 
+    @door
     def share(self, node: str | None = None) -> float:
         """The share of the weight Σ‖w‖‖a‖ that is in neurons which slide on some sample."""
         names = tuple(self.gates)
@@ -80,8 +82,9 @@ class SlidingGates:
         return "\n".join(lines).replace("%", " %")
 
 
+@door
 def sliding_gates(
-    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: float
+    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: Positive
 ) -> SlidingGates:
     """The effective gates of a ReLU network: on, off, or a fraction where a neuron slides.
 
@@ -116,13 +119,13 @@ def sliding_gates(
     ```
     """
     layer = one_hidden_layer(net, weights, data)
-    rate = real_number("the learning rate", learning_rate, above=0, fix="that of the training")
-    fractions, states = filippov(layer.samples, layer.w, layer.a, rate, net.leak)
+    fractions, states = filippov(layer.samples, layer.w, layer.a, learning_rate, net.leak)
     weight = np.linalg.norm(layer.w, axis=1) * np.linalg.norm(layer.a, axis=1)
     node = layer.node
     return SlidingGates({node: fractions.T}, {node: states.T}, {node: weight})
 
 
+@door
 def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, "T N size"]]:
     """The effective gates of a ReLU network at every recorded moment of a run, fractions included.
 
@@ -145,7 +148,6 @@ def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, 
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     path, net = recorded_weights(run), relu_of(run)
     check_trained_on(run, data)
     rate = descent_of(run)[0]

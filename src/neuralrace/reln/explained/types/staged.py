@@ -13,7 +13,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import (
@@ -27,16 +28,18 @@ from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded
 from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import BEGUN, ROUNDING
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Count
 
 GATES = ("sliding", "rounded", "measured")
 """The kinds of gates that a stage may have."""
 
 
+@door
 def staged(
     run: Trajectory,
     data: Dataset,
     *,
-    stages: int = 64,
+    stages: Count = 64,
     gates: Literal["sliding", "rounded", "measured"] = "sliding",
 ) -> Trajectory:
     """A gated network with the ReLU network's own gates, held constant in each of some stages.
@@ -71,10 +74,8 @@ def staged(
 
     ```
     """
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     recorded = recorded_weights(run)
     one_of("kind of gates", gates, GATES, "'sliding' is the prediction, 'measured' the reference")
-    count = whole_number("the number of stages", stages, fix="for example stages=64")
     check_trained_on(run, data)
     rate, stops = descent_of(run)
     fallen = np.flatnonzero(run.loss <= (1 - BEGUN) * run.loss[0])
@@ -89,7 +90,7 @@ def staged(
     recorded = {edge: w[fallen[0] :] for edge, w in recorded.items()}
     net = run.net
     assert isinstance(net, ReLUNetwork)  # recorded_weights has checked it
-    cuts = log_cuts(stops, count)
+    cuts = log_cuts(stops, stages)
 
     def layer(i: int) -> Layer:
         return one_hidden_layer(net, {e: w[i] for e, w in recorded.items()}, data)

@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.text import numbered
 from neuralrace.tolerances import ROUNDING, ROUNDINGS
@@ -73,10 +74,12 @@ class Symmetries:
     def _firsts(self) -> Int[np.ndarray, " n"]:
         return np.unique(self.elements.min(axis=0))
 
+    @door
     def inputs(self, permutation: ArrayLike) -> Float[np.ndarray, "d d"]:
         """The orthogonal map P of inputs that follows a permutation: P x_n = x_π(n)."""
         return _map(self.samples.x, self._checked(permutation), self.tolerance)
 
+    @door
     def outputs(self, permutation: ArrayLike) -> Float[np.ndarray, "o o"]:
         """The orthogonal map O of outputs that follows a permutation: O y_n = y_π(n)."""
         return _map(self.samples.y, self._checked(permutation), self.tolerance)
@@ -135,6 +138,7 @@ class Symmetries:
         )
 
 
+@door
 def symmetries(data: Dataset) -> Symmetries:
     """Permutations of the samples that an orthogonal map of inputs and one of outputs follow.
 
@@ -158,7 +162,6 @@ def symmetries(data: Dataset) -> Symmetries:
 
     ```
     """
-    check_kind("data", data, Dataset, "pass a Dataset, for example tasks.extended_xor(0.4)")
     return symmetries_of(Samples.of(data), tolerance_of(data))
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
 from neuralrace.plot import COLOURS, draw_curves, letter_panels, style
+from neuralrace.reln.explained.naming import in_groups
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.tolerances import BRIEF, FAINT, SLIDES
 from neuralrace.trajectory import Trajectory
@@ -17,9 +18,6 @@ from neuralrace.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-ROWS = 6
-"""The most groups into which the rows of a strip are sorted by a label."""
 
 UNKNOWN = -1
 """The state before the first interval."""
@@ -163,25 +161,6 @@ def _name(group: list[int]) -> str:
     return f"types {', '.join(first)}" if len(first) <= 3 else f"{len(first)} types"
 
 
-def rows_by_label(data: Dataset) -> tuple[Int[np.ndarray, " N"], dict[str, int]]:
-    """The order in which samples are drawn, and groups of rows by name with their sizes.
-
-    Rows are grouped by the label with the most values, of those that have at most `ROWS` and at
-    least two samples each on average; the first of these. Within a group samples keep their order.
-    Without such a label there are no groups.
-    """
-    count = data.n_samples
-    labels = {name: np.asarray(values) for name, values in data.labels.items()}
-    kinds = {n: len(np.unique(v)) for n, v in labels.items() if v.shape == (count,)}
-    usable = [name for name, many in kinds.items() if 2 <= many <= min(ROWS, count // 2)]
-    if not usable:
-        return np.arange(count), {}
-    name = max(usable, key=lambda each: kinds[each])
-    values, place, sizes = np.unique(labels[name], return_inverse=True, return_counts=True)
-    groups = {f"{name} {value}": int(n) for value, n in zip(values, sizes, strict=True)}
-    return np.argsort(place, kind="stable"), groups
-
-
 def _name_rows(ax: Axes, groups: dict[str, int], count: int) -> None:
     """Names of groups of rows, and lines between them; numbers where there are no groups."""
     if not groups:
@@ -247,7 +226,7 @@ def draw_timeline(
         second.set(title="share of the strength", xlabel="", ylabel="share")
         second.legend(**beside)
         edges = np.append(time, time[-1] + (time[-1] - time[-2]))
-        order, groups_of_rows = rows_by_label(data)
+        order, groups_of_rows = in_groups(data)
         for name, group, strip in zip(names, groups, strips, strict=True):
             strip.pcolormesh(
                 edges, np.arange(data.n_samples + 1), gates[:, group[0]].T[order], vmin=0, vmax=1,

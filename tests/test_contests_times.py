@@ -7,7 +7,6 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.contests import Kept
-from neuralrace.contests.times import least_loss
 from neuralrace.errors import NeuralRaceError
 
 SECOND = {"all": [1, 1, 1], "second": [0, 1, 1]}
@@ -38,7 +37,7 @@ def test_no_printed_time_depends_on_the_tolerance():
     unknown = known = 0
     for race in matrix_contests():
         loss = race.constant + sum(block.initial_loss for block in race.blocks)
-        criterion = least_loss(race) + 0.1 * (loss - least_loss(race))
+        criterion = race.constant + 0.1 * (loss - race.constant)
         loose, tight = (
             nr.contest({"c": race}, start=0.01, criterion=criterion, rtol=rtol).entrants["c"]
             for rtol in (1e-8, 1e-12)
@@ -55,7 +54,7 @@ def test_no_printed_time_depends_on_the_tolerance():
 
 def test_a_race_at_a_saddle_is_said_to_be_there():
     race = list(matrix_contests())[5]
-    found = nr.contest({"c": race}, start=0.01, criterion=least_loss(race) + 0.01)
+    found = nr.contest({"c": race}, start=0.01, criterion=race.constant + 0.01)
     assert found.winner is None
     assert found.entrants["c"].lateness == "unknown"
     assert "c: when it learns is not known: the race rests at a saddle." in str(found)
@@ -94,7 +93,7 @@ def test_never_is_proved():
     """The best weights of these gates leave a loss of 1/48 here: ¼ on the last two samples."""
     arch, data = overlapping()
     race = nr.reduce(arch, data)
-    assert least_loss(race) == pytest.approx(2 * 0.25**2 / 6, rel=1e-12)
+    assert race.constant == pytest.approx(2 * 0.25**2 / 6, rel=1e-12)
     weights = nr.GDLN(arch).init(0, scale=1e-2)
     below, above = (
         nr.contest({"c": race}, start={"c": weights}, criterion=factor / 48).entrants["c"]
@@ -106,7 +105,7 @@ def test_never_is_proved():
 
 def test_no_random_weights_have_a_loss_below_the_least():
     for race in matrix_contests():
-        net, least = nr.GDLN(race.arch), least_loss(race)
+        net, least = nr.GDLN(race.arch), race.constant
         for key in range(3):
             assert float(net.loss(net.init(key, scale=1.0), race.data)) >= least
         shown = np.concatenate(

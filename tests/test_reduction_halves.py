@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from evidence.own.learning_times import random_task
+from evidence.own.learning_times import Task, random_task
 from neuralrace.reduction.start import later
 
 
@@ -138,6 +138,53 @@ def test_modes_that_share_hidden_directions_where_an_error_turns():
         start = later(race.blocks, race.start(task.weights()), early)
         rest = race.solve(times=[0, wanted / 2], start=start)
         assert rest.loss[-1] == pytest.approx(solution.loss[-1], rel=1e-4)
+
+
+def between_nodes(rng, directions=2, pathways=2):
+    """A task whose directions have an input and an output node each, and share hidden nodes."""
+    while True:
+        samples = 3 * directions
+        along = np.tile(np.arange(directions), 3)
+        axes = np.eye(directions)[along]
+        x = rng.choice([0.5, 1.0, 2.0], samples)[:, None] * axes
+        y = (1 + 2 * rng.normal(size=samples))[:, None] * axes
+        masks = (rng.random((pathways, samples)) < 0.5).astype(float)
+        masks[0], masks[range(pathways), rng.integers(samples, size=pathways)] = 1.0, 1.0
+        reads = 1e-3 * rng.normal(size=(pathways, 20, directions))
+        writes = 1e-3 * rng.normal(size=(pathways, directions, 20))
+        task = Task(x, y, masks, reads, writes, False)
+        if not np.isfinite(task.criterion):
+            continue
+        ends, hidden = range(directions), [f"m{p}" for p in range(pathways)]
+        sizes = {f"x{k}": 1 for k in ends} | dict.fromkeys(hidden, 20) | {f"y{k}": 1 for k in ends}
+        edges = {f"x{k}_{m}": (f"x{k}", m) for k in ends for m in hidden}
+        edges |= {f"{m}_y{k}": (m, f"y{k}") for k in ends for m in hidden}
+        inputs, outputs = ({f"{n}{k}": a[:, [k]] for k in ends} for n, a in (("x", x), ("y", y)))
+        data = nr.Dataset(inputs, outputs, dict(zip(hidden, masks, strict=True)))
+        weights = {f"x{k}_m{p}": reads[p][:, [k]] for k in ends for p in range(pathways)}
+        weights |= {f"m{p}_y{k}": writes[p][[k]] for k in ends for p in range(pathways)}
+        yield task, nr.reduce(nr.Architecture(sizes, edges), data), weights
+
+
+def test_modes_that_share_hidden_nodes_between_other_inputs_and_outputs():
+    """Where an error turns they are solved together, as if all ends were one node."""
+    problems, together = between_nodes(np.random.default_rng(3)), 0
+    for task, race, weights in (next(problems) for _ in range(10)):
+        options = {"criterion": task.criterion, "leads": False}
+        found = nr.contest({"c": race}, start={"c": weights}, **options).entrants["c"]
+        merged = nr.contest({"c": task.pair()}, start={"c": task.weights()}, **options)
+        assert found.time == pytest.approx(merged.times["c"], rel=1e-6)
+        assert len({tuple(block.basis) for block in race.blocks}) == len(race.blocks) == 2
+        solution = race.solve(times=[0, found.time], start=weights)
+        variables = [w for v in solution.values["variables"].values() for w in v.values()]
+        if max(w.shape[-1] for w in variables) > 1:
+            together += 1
+            wanted = task.reaches(task.criterion, 1.5 * found.time)
+            assert found.time == pytest.approx(wanted, rel=1e-5)
+            parts = race.constant + solution.values["losses"].sum(axis=1)
+            assert_allclose(parts, solution.loss, rtol=1e-12)
+            assert solution.loss[-1] == pytest.approx(task.criterion, rel=1e-4)
+    assert together >= 4
 
 
 @pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 1e-300), (3, -1e-120)])

@@ -361,7 +361,7 @@ def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     race = nr.reduce(arch, data)
     times = np.linspace(0, 20, 11)
     start = race.start(nr.GDLN(arch).init(0, scale=0.05))
-    asked = (race.blocks, start, times, None, race.constant)
+    asked = (race.blocks, race.split, start, times, None, race.constant)
     believed = solve_blocks(*asked)
     monkeypatch.setattr(scipy_solver, solver, wrong)
     found = solve_blocks(*asked)

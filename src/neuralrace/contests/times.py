@@ -16,7 +16,6 @@ from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.polynomial import least_loss as least_of_block
 from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, later, start_from_scale
@@ -272,7 +271,7 @@ class Rule:
             self.scale is not None
             and np.isinf(found.time)
             and found.unknown != DROPPED
-            and criterion > least_loss(race)
+            and criterion > race.constant
         ):
             unknown = AVERAGE
         number = _one_number(source)
@@ -541,9 +540,6 @@ def _solved_time(
 
     first, last = FIRST / _rate(race), longest / _rate(race)
     for now, at, solution in stretches(solve, follow, start, first, last, growth=LATER):
-        if now == 0 and solution.loss[-1] > criterion and criterion <= least_loss(race):
-            method = "no weights of this gating have a loss below the criterion"
-            return LearningTime(np.inf, method), False
         if solution.loss[-1] > criterion:
             continue
         k = int(np.argmax(solution.loss <= criterion))
@@ -586,14 +582,6 @@ def _rests(solution: Trajectory, end: int) -> bool:
         if still.any() and not still[int(np.argmax(still)) :].all():
             return True
     return False
-
-
-def least_loss(race: Race) -> float:
-    """A loss that no weights of these gates get below: that of the best linear map of every path.
-
-    It is the constant loss alone where there are too many paths.
-    """
-    return race.constant + sum(map(least_of_block, race.blocks))
 
 
 def _rate(race: Race) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correlations
 from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
-from neuralrace.statistics import ClassFactor, restricted
+from neuralrace.statistics import ClassFactor, reachable, restricted
 from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
 
@@ -27,12 +28,23 @@ def make_block(
     factor = restricted(factor, arch, basis=ends)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
-    basis, factor = _signed(arch, factor, ends)
+    basis, factor = _signed(arch, within_reach(arch, factor), ends)
     mixer = Mixer(arch, factor)
     aligned = _aligned(mixer)
     for edge, (s, t) in arch.edges.items():
         sizes[t], sizes[s] = aligned[edge].shape
     return Block("", basis, Architecture(sizes, arch.edges), factor, _drive(mixer), aligned)
+
+
+def within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
+    """The data with the part of the targets that the paths can reach: no weights learn the rest.
+
+    Blocks whose paths are orthogonal have different parts of the targets of one output.
+    """
+    spans = reachable(factor, arch)
+    y = {t: spans[t] @ (spans[t].T @ a) for t, a in factor.y.items()}
+    left = sum(float(((a - y[t]) ** 2).sum()) for t, a in factor.y.items())
+    return replace(factor, y=y, left=factor.left + left)
 
 
 def _has_signal(mixer: Mixer) -> bool:

@@ -52,8 +52,8 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     blocks.sort(key=lambda found: -found[0].drive)
     named = _with_copies(blocks)
     total = zero_loss(whole.data)
-    outside = fsum([total, *(-block.initial_loss for block in named)])
-    outside = outside if outside > DEPENDENT * total else 0.0
+    left = fsum([total, *(-block.initial_loss for block in named)])
+    outside = left if left > DEPENDENT * total else 0.0
     constant = find_blocks(whole, EXACT).constant if cutoff else outside
     ends = (*whole.arch.inputs, *whole.arch.outputs)
     silent = {
@@ -66,6 +66,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
         all(basis.settled for basis in bases),
         any(basis.dropped_directions for basis in bases),
         max(outside - constant, 0.0),
+        max(-left / total, 0.0) if total else 0.0,
     )
     return FoundBlocks(named, constant, silent, exactness)
 
@@ -116,7 +117,9 @@ class Exactness:
     directions more than `RANGE` times smaller than others: float64 cannot distinguish their
     contribution from rounding. `settled` says whether fresh mixtures of the statistics confirmed
     the blocks. `dropped_loss` is the loss at zero weights that is in no block, although an exact
-    reduction has it in one: a tolerance dropped it, and it can be learned.
+    reduction has it in one: a tolerance dropped it, and it can be learned. `excess` is the part by
+    which the losses of all blocks at zero weights exceed that of the network, of which each should
+    have its own part.
     """
 
     residual: float
@@ -124,10 +127,11 @@ class Exactness:
     settled: bool = True
     dropped_directions: bool = False
     dropped_loss: float = 0.0
+    excess: float = 0.0
 
     def __bool__(self) -> bool:
         """Whether the reduction is exact: settled, nothing but rounding dropped, nothing faint."""
-        dropped = self.dropped_directions or self.residual > EXACT
+        dropped = self.dropped_directions or max(self.residual, self.excess) > EXACT
         return self.settled and not self.faint and not dropped
 
     def __str__(self) -> str:
@@ -138,6 +142,8 @@ class Exactness:
             return f"not settled: fresh mixtures still couple the blocks by {self.residual:.1e}"
         if self:
             return f"exact (no coupling above {EXACT:.0e})"
+        if self.excess > max(EXACT, self.residual):
+            return f"approximate: the losses of the blocks exceed the whole by {self.excess:.1e}"
         what = "couplings or directions" if self.dropped_directions else "couplings"
         return f"approximate: {what} up to {self.residual:.1e} dropped"
 

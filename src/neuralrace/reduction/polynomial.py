@@ -92,18 +92,6 @@ def block_statistics(block: Block) -> PathStatistics:
     return block.cached("statistics", made)
 
 
-def least_loss(block: Block) -> float:
-    """A loss that no weights get below: every group of paths has a linear map of its own.
-
-    That is a problem of least squares. 0 where there are too many paths to list.
-    """
-    if block.arch.path_count() > MAX_PATHS:
-        return 0.0
-    reachable = block_statistics(block).reachable
-    left = (y - reachable[v] @ (reachable[v].T @ y) for v, y in block.factor.y.items())
-    return sum(float((rest**2).sum()) for rest in left) / 2
-
-
 def scalar_race(block: Block) -> ScalarRace:
     """The coefficients of a scalar block's equations.
 

@@ -248,7 +248,7 @@ class Race(Result):
         rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
-                self.blocks, start, times, learning_rate, self.outside, rtol=rtol
+                self.blocks, self.split, start, times, learning_rate, self.outside, rtol
             )
         except StoppedError as error:
             error.trajectory = self._sourced(error.trajectory, others)

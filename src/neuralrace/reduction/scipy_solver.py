@@ -71,17 +71,6 @@ class BlockSolution:
     states: Float[np.ndarray, "T n"]
     stopped: float | None = None
 
-    def falls(self, both: Mapping[str, Matrix]) -> bool:
-        """Whether a growing half that starts alone falls below its start.
-
-        Along the one path of a closed form the error keeps its sign.
-        """
-        return self.solver != "closed form" and any(
-            bool((np.abs(found) < (1 - EQUAL) * np.abs(found[:1])).any())
-            for edge, found in self.weights.items()
-            if both[edge].shape != found.shape[1:]
-        )
-
 
 def solve_small(
     problem: FlatFlow,
@@ -412,20 +401,26 @@ class NetworkFlow(FlatFlow):
         return np.concatenate(gaps)
 
     def losses(self, states: np.ndarray) -> np.ndarray:
-        """The losses, of as many states at a time as have `TOGETHER` activities."""
+        totals = (square.sum(axis=1) for square in self.squares(states).values())
+        return sum(totals, np.zeros(len(states))) / 2
+
+    def squares(self, states: Float[np.ndarray, "T n"]) -> dict[str, Float[np.ndarray, "T _"]]:
+        """The mean squared error of every number of an output: the loss is half of their sum.
+
+        It is computed for as many states at a time as have `TOGETHER` activities.
+        """
         size = len(self._share) * max(y.shape[-1] for y in (*self._x.values(), *self._y.values()))
         many = max(1, TOGETHER // (size + len(self.start)))
-        parts = [states[i : i + many] for i in range(0, len(states), many)]
-        return np.concatenate([self._losses(part) for part in parts]) if parts else np.zeros(0)
+        parts = [self._squares(states[i : i + many]) for i in range(0, len(states) or 1, many)]
+        return {v: np.concatenate([part[v] for part in parts]) for v in self._y}
 
-    def _losses(self, states: np.ndarray) -> np.ndarray:
+    def _squares(self, states: np.ndarray) -> dict[str, np.ndarray]:
         weight, h = self._shaped(states), dict(self._x)
         for node, gate, incoming, _ in self._nodes:
             turned = ((h[s] @ np.swapaxes(weight[e], 1, 2), g) for s, _, g, e, _ in incoming)
             parts = [_times(each, g) for each, g in turned]
             h[node] = _times(_total(parts), gate)
-        gaps = ((self._share * (y - h[v]) ** 2).sum(axis=(1, 2)) for v, y in self._y.items())
-        return sum(gaps, np.zeros(len(states))) / 2
+        return {v: (self._share * (y - h[v]) ** 2).sum(axis=1) for v, y in self._y.items()}
 
 
 def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:

@@ -31,6 +31,7 @@ from neuralrace.reduction.scipy_solver import (
 )
 from neuralrace.reduction.start import Start
 from neuralrace.reduction.together import Together, sharing
+from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
@@ -81,6 +82,7 @@ def checked_tolerance(rtol: float | None) -> float | None:
 
 def solve_blocks(
     blocks: Sequence[Block],
+    whole: SplitNetwork,
     start: Start,
     times: ArrayLike,
     learning_rate: float | None,
@@ -92,8 +94,8 @@ def solve_blocks(
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
-    those at the same hidden nodes and from the network's own weights. `rtol` is the relative
-    tolerance of a step.
+    all that share hidden nodes with them, and from the network's own weights. `rtol` is the
+    relative tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -118,7 +120,7 @@ def solve_blocks(
         turned = [i for i, s in once.items() if start.is_whole(i) or _falls(s)]
         found |= {i: _at(s, fine, request) for i, s in once.items()}
         for group in sharing(blocks, turned):
-            found |= _together(blocks, group, start, request)
+            found |= _together(blocks, group, whole, start, request)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -189,11 +191,15 @@ def _falls(solution: BlockSolution) -> bool:
 
 
 def _together(
-    blocks: Sequence[Block], group: Sequence[int], start: Start, request: Request
+    blocks: Sequence[Block],
+    group: Sequence[int],
+    whole: SplitNetwork,
+    start: Start,
+    request: Request,
 ) -> dict[int, BlockSolution]:
-    """The solutions of blocks that share hidden directions, from the network's own weights."""
+    """The solutions of blocks that share hidden nodes, from the network's own weights."""
     assert start.network is not None  # a half is part of a whole
-    joined = Together.of([blocks[i] for i in group])
+    joined = Together.of([blocks[i] for i in group], whole)
     weights = joined.begin(start.network)
     arch = _as_wide_as(joined.whole.arch, weights)
     found = _by_network(joined.whole, arch, weights, request.after(start.since))

@@ -5,6 +5,7 @@ NRR Eqs. 2–6, MHS Eqs. 3–4. Everything here is float64 NumPy.
 
 from neuralrace.statistics.factor import ClassFactor as ClassFactor
 from neuralrace.statistics.factor import class_factor as class_factor
+from neuralrace.statistics.factor import reachable as reachable
 from neuralrace.statistics.factor import restricted as restricted
 from neuralrace.statistics.nodes import JoinedNodes as JoinedNodes
 from neuralrace.statistics.nodes import Place as Place

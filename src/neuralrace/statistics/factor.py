@@ -230,6 +230,32 @@ def _independent_rows(
     return u.T @ x, seen, left + float(((y - u @ seen) ** 2).sum())
 
 
+def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
+    """For every output, orthonormal columns that span what paths can give it on the rows.
+
+    A path p from s gives g_p x_s, times a matrix. The gates g_p of all paths from s to a node span
+    those to the nodes before it, times the gates between, so that no path is listed. They are
+    weighted by the size of x_s in each class, so that rounding stays small beside what is seen.
+    """
+    gate = {name: g[:, None] for name, g in factor.gates.items()}
+    seen = {t: [np.zeros((len(factor.row_class), 0))] for t in arch.outputs}
+    for source in arch.inputs:
+        x = factor.x[source]
+        size = np.sqrt(np.bincount(factor.row_class, (x**2).sum(axis=1), factor.count))[:, None]
+        spans = {source: size * gate.get(source, 1.0)}
+        unit = x / np.where(size > 0, size, 1.0)[factor.row_class]
+        for node in arch.order:
+            before = [(spans.get(arch.edges[e][0]), gate.get(e, 1.0)) for e in arch.incoming[node]]
+            if parts := [span * g * gate.get(node, 1.0) for span, g in before if span is not None]:
+                columns = np.concatenate(parts, axis=1)
+                columns = columns[:, columns.any(axis=0)]
+                spans[node] = orthonormal_columns(columns) if columns.shape[1] > 1 else columns
+        for t in seen.keys() & spans.keys():
+            span = spans[t][factor.row_class]
+            seen[t] += [span[:, k : k + 1] * unit for k in range(span.shape[1])]
+    return {t: orthonormal_columns(np.concatenate(parts, axis=1)) for t, parts in seen.items()}
+
+
 def orthonormal_columns(table: Matrix) -> Matrix:
     """An orthonormal basis of the span of some columns; their units do not change its dimension."""
     size = np.linalg.norm(table, axis=0)

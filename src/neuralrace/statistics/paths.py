@@ -16,7 +16,7 @@ from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
-from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
+from neuralrace.statistics.factor import ClassFactor, class_factor, reachable
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
 from neuralrace.types import Count, Matrix, WeightsLike
 from neuralrace.weights import by_edge, by_matrix, checked_weights
@@ -182,13 +182,7 @@ class PathStatistics:
 
         ```
         """
-        seen = {v: [np.zeros((len(self.factor.row_class), 0))] for v in self.factor.y}
-        for group in self.groups:
-            on, gate = self.rows(group)
-            x = np.zeros_like(self.factor.x[group.source])
-            x[on] = gate[:, None] * self.factor.x[group.source][on]
-            seen[group.target].append(x)
-        return {v: orthonormal_columns(np.concatenate(x, axis=1)) for v, x in seen.items()}
+        return reachable(self.factor, self.arch)
 
     def _parts(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the edges of the parts, cut out of checked ones."""

@@ -205,7 +205,9 @@ def _hidden_bases(
             wanted=f"at least {sum(widths)}",
             fix="widen the node, or start the race from a number, which needs the fewest",
         )
-        q = np.linalg.qr(rng.normal(size=(size, sum(widths))))[0]
+        taken = [bases[b.name][node] for b in blocks if node in bases[b.name]]
+        fresh = rng.normal(size=(size, sum(widths)))
+        q = np.linalg.qr(np.concatenate([*taken, fresh], axis=1))[0][:, -sum(widths) :]
         cuts = np.cumsum([0, *widths])
         for i, block in enumerate(users):
             bases[block.name][node] = q[:, cuts[i] : cuts[i + 1]]

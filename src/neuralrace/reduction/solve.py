@@ -19,6 +19,7 @@ from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.build_block import as_wide_as
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
@@ -35,6 +36,7 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
+from neuralrace.weights import by_edge
 
 RECORDED_PATHS = 1000
 """Up to this many paths in a block, the strength of each is recorded."""
@@ -201,7 +203,7 @@ def _together(
     assert start.network is not None  # a half is part of a whole
     joined = Together.of([blocks[i] for i in group], whole)
     weights = joined.begin(start.network)
-    arch = _as_wide_as(joined.whole.arch, weights)
+    arch = as_wide_as(joined.whole.arch, weights)
     found = _by_network(joined.whole, arch, weights, request.after(start.since))
     return dict(zip(group, joined.apart(found, arch), strict=True))
 
@@ -230,7 +232,7 @@ def _solutions(
             solved |= {i: replace(one, weights=weights) for i, weights in each.items()}
     networks: dict[object, BlockSolution] = {}
     for i in (i for i in begin if i not in solved):
-        arch = _as_wide_as(blocks[i].arch, begin[i])
+        arch = as_wide_as(blocks[i].arch, begin[i])
         key = id(blocks[i].factor), arch, *(w.tobytes() for w in begin[i].values())
         if key not in networks:
             networks[key] = _by_network(blocks[i], arch, begin[i], request)
@@ -332,27 +334,21 @@ def _merged(block: Block, weights: Weights) -> tuple[PolynomialSystem, np.ndarra
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
-def _as_wide_as(arch: Architecture, weights: Weights) -> Architecture:
-    """The graph with hidden nodes as wide as these weights."""
-    sizes = dict(arch.sizes)
-    for edge, (source, target) in arch.edges.items():
-        sizes[target], sizes[source] = weights[edge].shape
-    return Architecture(sizes, arch.edges)
-
-
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The product of the matrices along every path: its value if it is a number, else its norm."""
     scalar = all(w.shape[1:] == (1, 1) for w in weights.values())
-    plain = {e: w[:, 0, 0] for e, w in weights.items()} if scalar else weights
+    steps = len(next(iter(weights.values())))
+    each = by_edge(arch, weights)
+    plain = {e: w[..., 0, 0] for e, w in each.items()} if scalar else each
     found = {}
     for edges in _path_edges(arch):
         product = plain[edges[0]]
         for edge in edges[1:]:
             product = plain[edge] * product if scalar else plain[edge] @ product
         if not scalar:
-            one = product.shape[1:] == (1, 1)
-            product = product[:, 0, 0] if one else np.linalg.norm(product, axis=(1, 2))
-        found["-".join(edges)] = product
+            one = product.shape[-2:] == (1, 1)
+            product = product[..., 0, 0] if one else np.linalg.norm(product, axis=(-2, -1))
+        found["-".join(edges)] = np.broadcast_to(product, (steps,))
     return found
 
 

@@ -250,6 +250,12 @@ MODERATE = 1e6
 NOISY_GROWTH = 2.0
 """Random shared weights may add at most this many times the growth that a start knows of."""
 
+ASIDE = 1e-3
+"""What a start leaves out matters where its squares exceed this part of those of the mode, …"""
+
+GROWN = 4.0
+"""… and this multiple of what they were."""
+
 # Learning rates found from checkpoints ---------------------------------------------------------
 
 REPLAYS = 0.1

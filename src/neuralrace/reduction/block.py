@@ -161,6 +161,16 @@ class Block:
                     return False
         return True
 
+    def restricted(self, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+        """The weights of a network between the block's directions; hidden nodes stay whole."""
+        found, of = {}, self.arch.class_of
+        basis = {of[v]: directions for v, directions in self.basis.items()}
+        for name, (s, t) in self.arch.matrix_ends.items():
+            w = weights[name]
+            w = w @ basis[of[s]] if of[s] in basis else w
+            found[name] = basis[of[t]].T @ w if of[t] in basis else w
+        return found
+
     def couplings(self) -> list[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
         """`Mixer.couplings` of a few mixtures, the same for all blocks of one graph."""
         mixer: Any = mixer_of(self.arch, self.factor)

@@ -31,6 +31,7 @@ from neuralrace.reduction.scipy_solver import (
     PolynomialFlow,
 )
 from neuralrace.reduction.start import Start
+from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
@@ -96,8 +97,9 @@ def solve_blocks(
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
-    all that share hidden nodes with them, and from the network's own weights. `rtol` is the
-    relative tolerance of a step.
+    all that share hidden nodes with them, and from the network's own weights. So are those with
+    shared weights for which what their start leaves out comes to matter (`Aside.matters`). `rtol`
+    is the relative tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -119,7 +121,12 @@ def solve_blocks(
     if start.halved:
         fine = request.finer()
         once = _solutions(blocks, {i: start.weights[i] for i in start.halved}, fine)
-        turned = [i for i, s in once.items() if start.is_whole(i) or _falls(s)]
+        turned = [
+            i
+            for i, s in once.items()
+            if start.is_whole(i)
+            or (_leaves_out(blocks[i], start.aside[i], s, fine) if i in start.aside else _falls(s))
+        ]
         found |= {i: _at(s, fine, request) for i, s in once.items()}
         for group in sharing(blocks, turned):
             found |= _together(blocks, group, whole, start, request)
@@ -190,6 +197,14 @@ def _falls(solution: BlockSolution) -> bool:
     return solution.solver != "closed form" and any(
         bool((np.abs(w) < (1 - EQUAL) * np.abs(w[:1])).any()) for w in solution.weights.values()
     )
+
+
+def _leaves_out(
+    block: Block, aside: Aside | None, solution: BlockSolution, request: Request
+) -> bool:
+    """Whether what the start of a block with shared weights leaves out matters on the way."""
+    times = request.times[: len(solution.losses)]
+    return aside is None or aside.matters(block, times, solution.weights)
 
 
 def _together(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
 from textwrap import shorten
@@ -19,7 +19,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.tied_start import tied_start
+from neuralrace.reduction.tied_start import Aside, tied_start
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.text import percent
@@ -47,7 +47,7 @@ class Start:
     from, at the time `since` before this start, to go back to where the other half matters. `noise`
     is how much random shared weights within a class of hidden nodes, such as W_h of a recurrent
     network, may add to the growth of a mode, as a part of it: the prediction is good where it is
-    small.
+    small. `aside` has what the starts of such modes leave out, to see where it matters after all.
 
     ```python
     >>> import neuralrace as nr
@@ -69,6 +69,7 @@ class Start:
     network: Mapping[str, Matrix] | None = None
     since: float = 0.0
     noise: float | None = None
+    aside: Mapping[int, Aside | None] = field(default_factory=dict)
 
     @door
     def is_whole(self, block: int) -> bool:
@@ -154,7 +155,7 @@ def start_from_weights(
     check_finite(given)
     parts = whole.split(weights)
     _check_size(blocks, [float(np.abs(w).max(initial=0.0)) for w in parts.values()])
-    found = [_restricted(block, parts) for block in blocks]
+    found = [block.restricted(parts) for block in blocks]
     tied = bool(whole.arch.ties or whole.arch.frozen)
     two = [i for i, b in enumerate(blocks) if not tied and b.arch.path_lengths == {2}]
     apart = [] if tied else [b for i, b in enumerate(blocks) if i not in two]
@@ -164,10 +165,11 @@ def start_from_weights(
     for i, (weights_i, is_half) in zip(two, growing, strict=True):
         found[i] = weights_i
         halved |= {i} if is_half else set()
-    noise = None
+    noise, aside = None, {}
     if tied:
         _check_free(whole, found, parts)
-        found, noise = tied_start(blocks, found, whole.arch)
+        found, aside = tied_start(blocks, found, whole.arch)
+        noise = max((part.noise for part in aside.values() if part is not None), default=None)
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
@@ -181,8 +183,9 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    network = parts if halved else None
-    return Start(tuple(found), alignment, how, None, gap, frozenset(halved), network, noise=noise)
+    network = parts if halved or aside else None
+    start = Start(tuple(found), alignment, how, None, gap, frozenset(halved | {*aside}), network)
+    return replace(start, noise=noise, aside=aside)
 
 
 def _check_free(
@@ -212,7 +215,9 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
     how = f"the race at t = {solution.time[when]:g}"
     since = start.since + float(solution.time[when])
-    return Start(now, None, how, None, None, start.halved, start.network, since)
+    return replace(
+        start, weights=now, alignment=None, description=how, data=None, gap=None, since=since
+    )
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
@@ -265,14 +270,3 @@ def _end_edges(whole: SplitNetwork) -> list[str]:
     ends, of = {*whole.arch.inputs, *whole.arch.outputs}, whole.arch.matrix_of
     touching = (e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends)
     return list(dict.fromkeys(of[e][0] for e in touching if e in of))
-
-
-def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
-    """The weights between the block's directions; hidden nodes keep all their neurons."""
-    found, of = {}, block.arch.class_of
-    basis = {of[v]: directions for v, directions in block.basis.items()}
-    for name, (s, t) in block.arch.matrix_ends.items():
-        w = weights[name]
-        w = w @ basis[of[s]] if of[s] in basis else w
-        found[name] = basis[of[t]].T @ w if of[t] in basis else w
-    return found

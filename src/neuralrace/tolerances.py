@@ -250,7 +250,7 @@ MODERATE = 1e6
 NOISY_GROWTH = 2.0
 """Random shared weights may add at most this many times the growth that a start knows of."""
 
-ASIDE = 1e-3
+ASIDE = 0.1
 """What a start leaves out matters where its squares exceed this part of those of the mode, …"""
 
 GROWN = 4.0

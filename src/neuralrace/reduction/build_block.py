@@ -13,6 +13,7 @@ from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correla
 from neuralrace.reduction.mixtures import (
     Mixer,
     Pair,
+    as_wide_as,
     in_unit_sizes,
     longest_path,
     rows_of,
@@ -50,14 +51,6 @@ def make_block(
     return Block("", basis, arch, factor, _drive(mixer), aligned)
 
 
-def as_wide_as(arch: Architecture, weights: Mapping[str, Matrix]) -> Architecture:
-    """The graph with nodes as wide as these weights."""
-    width = {}
-    for name, (source, target) in arch.matrix_ends.items():
-        width[arch.class_of[target]], width[arch.class_of[source]] = weights[name].shape
-    return arch.with_sizes({v: width.get(arch.class_of[v], n) for v, n in arch.sizes.items()})
-
-
 def within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
     """The data with the part of the targets that the paths can reach: no weights learn the rest.
 
@@ -76,7 +69,9 @@ def _has_signal(mixer: Mixer) -> bool:
         sums = mixer.path_sums(mixer.scalars(np.random.default_rng(0)))
         size = {v: own_sizes(a) for f in (mixer.factor.x, mixer.factor.y) for v, a in f.items()}
         pairs = mixer.yx({p: rows_of(mixer.factor, T) for p, T in sums.items()}).items()
-        sizes = [np.abs(m / size[t][:, None] / size[s]).max(initial=0.0) for (t, s), m in pairs]
+        sizes = [
+            float(np.abs(m / size[t][:, None] / size[s]).max(initial=0.0)) for (t, s), m in pairs
+        ]
         return max(sizes, default=0.0) > NOISE
     return any(
         float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NOISE

@@ -22,6 +22,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
 from neuralrace.tolerances import NOISE
 from neuralrace.types import Matrix
+from neuralrace.weights import by_edge
 
 Pair = tuple[str, str]
 """The two nodes of a statistic."""
@@ -367,9 +368,22 @@ def mixer_of(arch: Architecture, factor: ClassFactor) -> AnyMixer:
     return TiedMixer(mixer) if arch.ties or arch.frozen else mixer
 
 
+def as_wide_as(arch: Architecture, weights: Mapping[str, np.ndarray]) -> Architecture:
+    """The graph with nodes as wide as these weights, which may have leading axes."""
+    width = {}
+    for name, (source, target) in arch.matrix_ends.items():
+        width[arch.class_of[target]], width[arch.class_of[source]] = weights[name].shape[-2:]
+    return arch.with_sizes({v: width.get(arch.class_of[v], n) for v, n in arch.sizes.items()})
+
+
+def of_edges(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The matrix of every edge (`weights.by_edge`); hidden nodes may be as wide as weights."""
+    return by_edge(as_wide_as(arch, weights) if arch.frozen else arch, weights)
+
+
 def through_class(
     arch: Architecture, factor: ClassFactor, node: str, inner: Mapping[str, complex]
-) -> Matrix:
+) -> np.ndarray:
     """Σ^yx of the paths into a class of hidden nodes, along edges within it, and out again.
 
     Its rows are the matrices to outputs, side by side, and its columns those from inputs, in the

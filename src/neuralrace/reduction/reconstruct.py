@@ -14,11 +14,11 @@ from neuralrace.checks import by_name, random_key, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind, listed, require
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import of_edges
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
-from neuralrace.weights import by_edge
 
 
 @final
@@ -95,7 +95,7 @@ class Source:
             for v in self.split.arch.outputs
         }
         for block in self.blocks:
-            weights = by_edge(block.arch, solution.values["variables"][block.name])
+            weights = of_edges(block.arch, solution.values["variables"][block.name])
             activity: dict[str, np.ndarray] = {}
             for node in block.arch.order:
                 h: Any = 0.0

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.mixtures import as_wide_as, longest_path
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import join_nodes
 from neuralrace.tolerances import EQUAL, TINY
@@ -333,6 +333,7 @@ class NetworkFlow(FlatFlow):
     ) -> None:
         self._joined = join_nodes(arch, tuple(data.gates)) if joining else None
         begin = {e: np.asarray(weights[e], np.float64) for e in arch.matrices}
+        arch = as_wide_as(arch, begin) if arch.frozen else arch
         sizes = {e: np.full(w.shape, np.sqrt((w**2).mean())) for e, w in begin.items()}
         if self._joined is not None:
             arch, data = self._joined.arch, self._joined.data(data)

@@ -19,8 +19,8 @@ from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.build_block import as_wide_as
 from neuralrace.reduction.merging import block_system
+from neuralrace.reduction.mixtures import as_wide_as, of_edges
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.scipy_solver import (
@@ -37,7 +37,6 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
-from neuralrace.weights import by_edge
 
 RECORDED_PATHS = 1000
 """Up to this many paths in a block, the strength of each is recorded."""
@@ -353,7 +352,7 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
     """The product of the matrices along every path: its value if it is a number, else its norm."""
     scalar = all(w.shape[1:] == (1, 1) for w in weights.values())
     steps = len(next(iter(weights.values())))
-    each = by_edge(arch, weights)
+    each = of_edges(arch, weights)
     plain = {e: w[..., 0, 0] for e, w in each.items()} if scalar else each
     found = {}
     for edges in _path_edges(arch):

@@ -12,8 +12,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import through_class, ways
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.two_edge_start import orthonormal, scalar_start
-from neuralrace.tolerances import ASIDE, EQUAL, GROWN, NOISE, NOISY_GROWTH
+from neuralrace.reduction.two_edge_start import orthonormal
+from neuralrace.tolerances import ASIDE, EQUAL, GROWN, NOISE, NOISY_GROWTH, ROUNDING
 from neuralrace.types import Matrix
 
 WATCHED = 128
@@ -256,16 +256,17 @@ def _scalar(
     Also whether half of them was left out, and their hidden direction. Edges from inputs to
     outputs start where they are.
     """
-    rest = lambda w: w - faster @ (faster.T @ w)
-    reads, writes = rest(part.reads @ part.right[:, :1]), rest(part.writes @ part.left[:, :1])
-    into, out, is_half = scalar_start(reads, writes)
-    r = reads + writes if is_half or not reads.any() else reads
-    r = r / (float(np.linalg.norm(r)) or 1.0)
-    incoming, outgoing = ways(block.arch, _name(block, arch, node))
-    found = dict(weights) | {n: r.T @ weights[n] @ r for n in _inner(block, arch, node)}
-    for (name, _), v in zip(incoming, part.right[:, 0], strict=True):
-        found[name] = np.array([[into * v]])
-    for (name, turned), u in zip(outgoing, part.left[:, 0], strict=True):
-        if (name, not turned) not in incoming:
-            found[name] = np.array([[out * u]])
+    reads, writes = (w - faster @ (faster.T @ w) for w in (part.reads, part.writes))
+    u, size, _ = np.linalg.svd(np.concatenate([reads, writes], axis=1), full_matrices=False)
+    is_half = len(size) > 1 and bool(size[1] > ROUNDING * size[0])
+    r, found = u[:, :1], dict(weights)
+    if is_half:
+        half = (reads @ part.right[:, :1] + writes @ part.left[:, :1]) / 2
+        length = float(np.linalg.norm(half))
+        r = half / (length or 1.0)
+        reads, writes = r @ (length * part.right[:, :1].T), r @ (length * part.left[:, :1].T)
+    found |= {n: r.T @ weights[n] @ r for n in _inner(block, arch, node)}
+    sides = ways(block.arch, _name(block, arch, node))
+    for side, columns in zip(sides, (r.T @ reads, r.T @ writes), strict=True):
+        found |= {name: columns[:, [k]] for k, (name, _) in enumerate(side)}
     return found, is_half, r

@@ -66,7 +66,7 @@ def two_edge_start(
         for part in here:
             reads, writes = _expelled(part, [p for p in here if p is not part])
             if reads.shape[1] == writes.shape[1] == 1:
-                into, out, is_half = scalar_start(reads * part.right, writes * part.left)
+                into, out, is_half = _scalar_start(reads * part.right, writes * part.left)
                 arch = blocks[part.block].arch
                 edges = arch.incoming[node][0], arch.outgoing[node][0]
                 found[part.block] |= {edges[0]: into * part.right, edges[1]: part.left * out}
@@ -76,7 +76,7 @@ def two_edge_start(
     return list(zip(found, halved, strict=True))
 
 
-def scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:
     """Where a scalar mode's two edges start, from its incoming r and outgoing weights l.
 
     If both already lie along one direction, at their lengths along it (one may be 0). Otherwise

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint check-js format docs docs-check evidence bench figures claims clean
+.PHONY: demo test test-slow lint check-js format docs docs-check evidence bench figures clean
 
 demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
@@ -49,9 +49,9 @@ docs-check: docs
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch .venv/.docs
 
-# Every claim at full size; writes docs/verified.md.
+# Every claim and promise at full size; writes the numbers and pages of docs/evidence.
 evidence: $(READY)
-	$(BIN)/python -m evidence
+	$(BIN)/python -m evidence --full
 
 # Ratios measured side by side in one run; writes benchmarks/results.json.
 bench: $(READY)
@@ -63,12 +63,6 @@ figures: $(READY)
 	$(BIN)/python -m papers reproduce all --out out/figures
 	$(BIN)/python -m docs.gallery --from out/figures --examples
 	$(BIN)/python -m docs.figures
-
-# The ledger of the papers' claims; uses the data of `make figures` where it is there. KEEP names claims
-# whose numbers are to stand, such as KEEP="mhs/depth-follows mhs/depth-variance".
-claims: $(READY)
-	mkdir -p out/figures
-	$(BIN)/python -m papers claims --from out/figures --out docs/claims.md $(foreach claim,$(KEEP),--keep $(claim))
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -208,21 +208,19 @@ def without_outer_links(app: object, page: str, text: list[str]) -> None:
 
 
 INCH = 130
-"""Pixels of the screen for an inch of a picture in the gallery: letters of 7 points are 13 high."""
+"""Pixels of the screen for an inch of a picture of a figure: letters of 7 points are 13 high."""
 
 
 def size_thumbnails(app, doctree) -> None:
-    """Show pictures of the gallery at one scale, each with a link to its file.
+    """Show pictures of figures on the pages of the evidence at one scale.
 
-    Those of its overview fill their cells.
+    Those of the gallery fill their cells.
     """
     from docutils import nodes
     from PIL import Image
 
-    if app.env.docname == "gallery":
+    if app.env.docname.startswith("evidence/"):
         for node in doctree.findall(nodes.image):
-            if isinstance(node.parent, nodes.reference):
-                continue
             with Image.open(HERE / node["uri"]) as picture:
                 inches = picture.width / picture.info["dpi"][0]
             node["width"] = f"{round(INCH * inches)}px"

@@ -1,4 +1,4 @@
-"""The gallery's store in docs/gallery: pictures, what is drawn on them, data and facts."""
+"""The gallery's store in docs/gallery: pictures, data and facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import papers
-from docs import drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,9 +37,6 @@ NEAR = 10
 
 One pixel in a thousand of such areas may be further away.
 """
-
-CURVES = 100_000
-"""The most bytes of the CSV file of a figure."""
 
 DATA = 40_000
 """The most bytes of the netCDF file of a figure that is stored here; larger ones are not."""
@@ -74,7 +70,7 @@ def update(source: Path, folder: Path = STORE) -> list[str]:
     A quick version does not replace a full one. Returns the names of what was stored.
     """
     facts, best = stored(folder), {}
-    for path in sorted([*source.rglob("*.nc"), *source.rglob("*.npz")]):
+    for path in sorted(source.rglob("*.nc")):
         table = papers.load_figure(path)
         record = papers.read_record(table)
         figure = papers.find(record.name)
@@ -121,7 +117,6 @@ def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
         "commit": record.commit,
         "versions": {k: record.versions[k] for k in ("neuralrace", "jax")},
         "agreement": by_id(figure.agreement(table)),
-        "claims": [],
         "nc": f"{record.name}.nc" if nc.exists() else None,
         **files,
     }
@@ -140,7 +135,7 @@ def _quick(name: str) -> str:
 
 
 def run_examples(names: Sequence[str] = (), folder: Path = STORE) -> None:
-    """Run these examples and studies, or all, and store pictures and what is drawn on them."""
+    """Run these examples and studies, or all, and store their pictures."""
     every = scripts()
     for name in names:
         if name not in every:
@@ -183,8 +178,7 @@ def _run_study(file: Path, folder: Path) -> dict[str, Any]:
         picture = draw_study(telling(parts))
         files = store_picture(picture, study_name(file), folder)
     plt.close(picture)
-    said = [s.text for answer in result.answers.values() for s in answer.top]
-    return _made(result.seconds) | files | {"answers": said}
+    return _made(result.seconds) | files
 
 
 def telling(parts: Mapping[str, Sequence[Any]]) -> Curves:
@@ -231,21 +225,11 @@ def _made(seconds: float) -> dict[str, Any]:
 
 
 def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:
-    """Write the thumbnail of a picture, and what is drawn on it; returns the names of the files."""
-    png, curves = folder / f"{name}.png", folder / f"{name}.csv"
+    """Write the thumbnail of a picture; returns the name of the file."""
+    png = folder / f"{name}.png"
     png.parent.mkdir(parents=True, exist_ok=True)
     png.write_bytes(thumbnail(picture))
-    told = drawn.table(picture, CURVES)
-    curves.unlink(missing_ok=True)
-    if told is not None and told.text.count("\n") > 1:
-        curves.write_text(told.text)
-    return {
-        "picture": f"{name}.png",
-        "panels": list(drawn.panels(picture).values()),
-        "csv": f"{name}.csv" if curves.exists() else None,
-        "points": told.points if told else None,
-        "maps": told.maps if told else None,
-    }
+    return {"picture": f"{name}.png"}
 
 
 def thumbnail(picture: Any) -> bytes:

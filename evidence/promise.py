@@ -1,15 +1,17 @@
-"""A check: its id, its sentence, its target, and the function that measures it."""
+"""Our own promises: a decorator registers the function that measures one."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-CLAIMS: list[Check] = []
+from evidence.claim import Claim
+from evidence.measure import Found, Measure
+
+PROMISES: list[Claim] = []
+"""The promises of the modules of `evidence/own` that have been imported."""
 
 
 @dataclass(frozen=True)
@@ -20,25 +22,10 @@ class Measurement:
     met: bool
     note: str = ""
 
-
-@dataclass(frozen=True)
-class Check:
-    """`measure(full)` at full size, or on a small seeded sample of the same thing.
-
-    Measurements are stored by `id`, such as `reduction/planted-blocks`, which never changes: the
-    sentence may be put in other words.
-
-    `timing` marks a ratio of running times, which the tests measure but do not assert. `slow` marks
-    a claim without a small version.
-    """
-
-    id: str
-    section: str
-    title: str
-    target: str
-    measure: Callable[[bool], Measurement]
-    timing: bool = False
-    slow: bool = False
+    @property
+    def number(self) -> Found:
+        """The result as every measure has it: 1 if the target is met, else 0."""
+        return Found(float(self.met), text=self.text, note=self.note)
 
 
 def claim(
@@ -50,10 +37,20 @@ def claim(
     timing: bool = False,
     slow: bool = False,
 ) -> Callable[[Callable[[bool], Measurement]], Callable[[bool], Measurement]]:
-    """Register the decorated function `measure(full)` as a claim."""
+    """Register the decorated function `measure(full)` as a promise.
+
+    `measure(True)` measures at full size, `measure(False)` a small seeded sample of the same thing.
+    Numbers are stored by `id`, such as `reduction/planted-blocks`, which never changes: the
+    sentence may be put in other words. `timing` marks a ratio of running times, which the tests
+    measure but do not assert. `slow` marks a promise without a small version.
+    """
 
     def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        CLAIMS.append(Check(id, section, title, target, measure, timing, slow))
+        read = lambda tables: measure(not tables.quick).number
+        whole = Measure("met", title, read, least=1.0, target=target)
+        PROMISES.append(
+            Claim(id, section, title, "", (whole,), topic="own", timing=timing, slow=slow)
+        )
         return measure
 
     return register
@@ -78,12 +75,3 @@ def run_script(script: str, *arguments: object) -> list[float]:
     command = [sys.executable, "-W", "ignore", "-c", PEAK_MEMORY + script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return [float(word) for word in done.stdout.split()]
-
-
-def all_claims() -> list[Check]:
-    """Every registered claim; importing a module of `evidence/own` registers its claims."""
-    import evidence.own
-
-    for module in sorted(module.name for module in pkgutil.iter_modules(evidence.own.__path__)):
-        importlib.import_module(f"evidence.own.{module}")
-    return CLAIMS

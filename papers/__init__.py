@@ -1,4 +1,4 @@
-"""The papers' figures, one module each, and the ledger of their claims.
+"""The papers' figures, one module each, and what they claim.
 
 This folder lies beside the package and uses its public names; `python -m papers` in a checkout of
 the repository runs it.
@@ -25,8 +25,11 @@ from papers.record import (
     Written,
     command,
     load_figure,
+    pack,
     read_record,
     shown,
+    stored,
+    unpack,
 )
 from papers.tour import Stop, Tour, write_tour
 
@@ -48,11 +51,14 @@ __all__ = [
     "gallery",
     "load_figure",
     "names",
+    "pack",
     "read_record",
     "settings_of",
     "shown",
+    "stored",
     "tours",
     "unknown",
+    "unpack",
     "write_tour",
 ]
 

@@ -1,4 +1,4 @@
-"""`python -m papers list`, `reproduce NAME`, `tour NAME` and `claims`."""
+"""`python -m papers list`, `reproduce NAME` and `tour NAME`."""
 
 from neuralrace.cli import main
 from papers.commands import commands

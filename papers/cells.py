@@ -1,20 +1,19 @@
 """Cells of figures: rows of numbers that are computed, or read as they were measured on a GPU.
 
-A row is one line of JSON: the settings that it depends on, the numbers found, and the device and
-commit they were measured with.
+They are kept in a `CellFile`: the settings that a cell depends on, the numbers found, and the
+device and commit they were measured with.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralrace.sweeps import CellFile
 from papers.figure import TooSlow
 
 if TYPE_CHECKING:
@@ -24,32 +23,17 @@ PATIENCE = 600.0
 """Seconds on a processor that are spent without asking."""
 
 
-@functools.cache
-def stored_rows(paper: str, file: str) -> tuple[dict[str, Any], ...]:
+def stored_rows(paper: str, file: str) -> tuple[Mapping[str, Any], ...]:
     """The rows that were measured on a GPU; each names its device and commit.
 
     There are none where the file is missing.
     """
-    path = importlib.resources.files(f"papers.{paper}").joinpath(f"data/{file}")
-    return tuple(map(json.loads, path.read_text().splitlines())) if path.is_file() else ()
+    return tuple(_stored(Path(__file__).parent / paper / "data" / file))
 
 
-def kept_rows(path: str | None) -> tuple[dict[str, Any], ...]:
-    """The rows of a file of cells; a line that was cut off by a crash is left out."""
-    rows = []
-    for line in Path(path).read_text().splitlines() if path and Path(path).exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return tuple(rows)
-
-
-def keep_rows(path: str | None, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Add rows to a file of cells, where there is one."""
-    if path:
-        with Path(path).open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+@functools.cache
+def _stored(path: Path) -> CellFile:
+    return CellFile(path)
 
 
 def origin_of(row: Mapping[str, Any]) -> str:

@@ -1,10 +1,8 @@
-"""The commands of `python -m papers`: figures, tours, claims."""
+"""The commands of `python -m papers`: figures and tours."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,6 @@ from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     from papers import Written
-    from papers.claims import Claim, Entry, Ledger
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 OUT = click.option(
@@ -27,7 +24,7 @@ QUICK = click.option("--quick", is_flag=True, help="A faithful small version, in
 
 @click.group()
 def commands() -> None:
-    """Figures of the papers and claims in them, made anew and measured."""
+    """Figures of the papers, made anew and measured."""
 
 
 @commands.command(name="list")
@@ -126,182 +123,24 @@ def tour(name: str, quick: bool, out: Path) -> None:
 
 
 @commands.command()
-@click.argument("names", nargs=-1, metavar="[PAPER|CLAIM]...")
-@click.option("--quick", is_flag=True, help="Small versions of the figures; settles nothing.")
-@click.option(
-    "--from",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="A folder with data of `reproduce`: figures with the same settings are read from there, "
-    "and what is computed is kept there, so that the command can be repeated.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Also write the page, such as docs/claims.md; its sections on other papers are kept. If "
-    "all claims are measured, their numbers are kept beside it, in docs/claims.json.",
-)
-@click.option(
-    "--keep",
-    multiple=True,
-    metavar="CLAIM",
-    help="Do not measure this claim again: its numbers are those beside the page of --out. For "
-    "claims on figures that were computed elsewhere; can be given several times.",
-)
-@JSON
-def claims(
-    names: tuple[str, ...],
-    quick: bool,
-    folder: Path | None,
-    out: Path | None,
-    keep: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from papers.claims import (
-        QUICK,
-        Ledger,
-        Tables,
-        in_short,
-        ledger,
-        markdown,
-        tally,
-    )
+@click.argument("plans", nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file of cells.")
+@click.option("--minutes", type=float, default=9.0, show_default=True)
+@click.option("--data", help="Folder of the images; NEURALRACE_DATA if none.")
+def cells(plans: tuple[str, ...], out: Path, minutes: float, data: str | None) -> None:
+    """Compute cells of routing with images (NRR §5), one by one, into a file.
 
-    wanted = ledger(*names)
-    if out is not None:
-        _check_page(out)
-        _check_whole(names)
-    numbers = None if out is None else out.with_suffix(".json")
-    kept = _kept(keep, wanted, numbers, quick)
-    replaces = numbers is not None and numbers.exists() and not quick
-    tables = Tables(quick, folder, lambda text: click.echo(text, err=True), whole=replaces)
-    entries, earlier = [], {entry.claim.name: entry for entry in kept.entries}
-    tables.check([claim for claim in wanted if claim.name not in earlier])
-    use_float64()
-    if quick:
-        click.echo(f"Measured with {QUICK}:", err=as_json)
-    for claim in wanted:
-        entries.append(earlier.get(claim.name) or claim.measure(tables))
-        if not as_json:
-            _tell_claim(entries[-1])
-    click.echo(f"In all: {tally(entries)}.", err=as_json)
-    if quick:
-        click.echo(f"These were {QUICK}: leave out --quick for verdicts.", err=as_json)
-    if as_json:
-        print_json([_entry(entry) for entry in entries])
-    if out is not None and numbers is not None:
-        page = out.read_text() if out.exists() else ""
-        same_size = (QUICK in page) == quick
-        short = in_short(entries, tables) if not names else ()
-        before = page if same_size else ""
-        text = markdown(entries, quick=quick, page=before, short=short, origins=tables.origins)
-        out.write_text(text)
-        if not names and not quick:
-            whole = Ledger(tuple(entries), tuple(short), tables.origins)
-            values = json.dumps(whole.kept(), indent=1, ensure_ascii=False)
-            numbers.write_text(values + "\n")
-        click.echo(f"The page: {out}", err=as_json)
+    PLANS are names such as must or digits. The same call goes on from there.
+    """
+    from papers import unknown
+    from papers.nrr import image_plans
 
-
-def _tell_claim(entry: Entry) -> None:
-    claim = entry.claim
-    click.echo(f"{entry.verdict.value}: {claim.name} ({claim.where}): {claim.says}")
-    marks = {"met": "✓", "missed": "✗", "unclear": "?"}
-    for measure, found in entry.pairs:
-        mark = marks[measure.outcome(found).value]
-        value = f"{found.value:{measure.form}}"
-        bound = f"{measure.threshold}, {measure.rests.value}"
-        click.echo(f"  {mark} {measure.what}: {value} ({bound})")
-    for text in (*entry.qualifications, *entry.doubts, *entry.instead, *entry.remarks):
-        click.echo(f"  · {text}")
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    claim = entry.claim
-    return {
-        "name": claim.name,
-        "where": claim.where,
-        "says": claim.says,
-        "quote": claim.quote,
-        "inferred": claim.inferred,
-        "verdict": entry.verdict.value,
-        "measured": [
-            {
-                "id": m.id,
-                "what": m.what,
-                "value": found.value,
-                "interval": [found.low, found.high],
-                "seeds": found.seeds,
-                "threshold": m.threshold,
-                "rests": m.rests.value,
-                "outcome": m.outcome(found).value,
-            }
-            for m, found in entry.pairs
-        ],
-        "qualifications": entry.qualifications,
-        "doubts": entry.doubts,
-        "instead": entry.instead,
-        "remarks": entry.remarks,
-    }
-
-
-def _kept(
-    keep: tuple[str, ...], wanted: Sequence[Claim], numbers: Path | None, quick: bool
-) -> Ledger:
-    """The claims that are not to be measured again, with the numbers that are beside a page."""
-    from papers.claims import Ledger, ledger
-
-    if not keep:
-        return Ledger(())
-    if numbers is None or quick or not numbers.exists():
-        raise NeuralRaceError(
-            "there are no numbers to keep",
-            got="--quick" if quick else "no --out" if numbers is None else f"no {numbers}",
-            wanted="a page at full size, with its numbers in a JSON file beside it",
-            fix="name the page by --out, such as docs/claims.md, or leave out --keep",
-        )
-    kept = ledger(*keep)
-    others = [claim.name for claim in kept if claim not in wanted]
-    if others:
-        raise NeuralRaceError(
-            "only claims that are asked for can be kept",
-            got=f"--keep {' '.join(others)}",
-            wanted="claims of the papers that are named, or of all papers if none is",
-            fix=f"leave it out, or ask for {others[0].split('/')[0]} as well",
-        )
-    return Ledger.earlier(json.loads(numbers.read_text()), kept)
-
-
-def _check_whole(names: tuple[str, ...]) -> None:
-    """Raise if a page is wanted of single claims."""
-    single = [name for name in names if "/" in name]
-    if single:
-        raise NeuralRaceError(
-            "a page has all claims of a paper",
-            got=", ".join(single),
-            wanted="names of papers, or none for all",
-            fix=f"leave out --out, or measure {single[0].split('/')[0]}",
-        )
-
-
-def _check_page(out: Path) -> None:
-    """Raise where a page cannot be written, before anything is measured for it."""
-    if out.is_dir():
-        raise NeuralRaceError(
-            f"{str(out)!r} is a folder",
-            got="a folder",
-            wanted="the path of a page",
-            fix=f"name the page: --out {out / 'claims.md'}",
-        )
-    writable_folder(out.parent)
-    if out.exists() and not os.access(out, os.W_OK):
-        raise NeuralRaceError(
-            f"cannot write to {str(out)!r}",
-            got="a file that is read-only",
-            wanted="a file that can be written",
-            fix="choose another file, or allow writing",
-        )
+    there = image_plans.plans(10)
+    for name in plans:
+        if name not in there:
+            raise unknown("plan", name, there)
+    missing = image_plans.compute(plans, out, minutes=minutes, data=data, tell=click.echo)
+    click.echo(f"{missing} cells are missing." if missing else "All cells are there.")
 
 
 def _make(

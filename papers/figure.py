@@ -9,8 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from evidence import Measure
+from evidence.tables import found_in
 from neuralrace.errors import NeuralRaceError, nearest_name
-from papers.measure import Found, Measure
 from papers.record import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
@@ -122,14 +123,16 @@ class Agreement:
     def of(
         cls, measure: Measure, table: xarray.Dataset, words: str = "", beside: str = ""
     ) -> Agreement:
-        """The comparison that a measure makes, with the bound that the ledger of claims uses.
+        """The comparison that a measure makes, judged as in the evidence; `None` if it is unclear.
 
         **Arguments:** `words` are the paper's for what is measured; `beside` follows the number.
         """
-        found = Found.of(measure.read(table), scale=measure.scale)
+        found = found_in(measure, table)
         value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
         target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
-        return cls(measure.id, measure.what, target, value, measure.holds(found.value))
+        if doubt := measure.doubt(found):
+            return cls(measure.id, measure.what, target, f"{value}; unclear: {doubt}")
+        return cls(measure.id, measure.what, target, value, measure.met(found.value))
 
 
 @final

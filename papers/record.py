@@ -39,9 +39,6 @@ __all__ = [
 
 FORMAT = "neuralrace figure 1"
 
-HEAD = "_head"
-"""The array of a packed file that has the names of dimensions and the attributes."""
-
 
 @final
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ def read_record(table: xarray.Dataset) -> Record:
 
 
 def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
-    """The data of a figure, as `python -m papers reproduce` or `… claims --from` saved them.
+    """The data of a figure, as `python -m papers reproduce` saved them.
 
     ```python
     >>> import tempfile
@@ -181,11 +178,8 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
     import xarray
 
     try:
-        if Path(path).suffix == ".npz":
-            table = unpack(Path(path))
-        else:
-            with xarray.open_dataset(path, engine="h5netcdf") as opened:
-                table = opened.load()
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            table = opened.load()
     except FileNotFoundError as error:
         raise _not_a_figure(repr(str(path)), "no file of that name") from error
     except Exception as error:
@@ -218,33 +212,29 @@ def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
     return found
 
 
-def pack(table: xarray.Dataset, path: Path) -> None:
-    """Keep a figure's data in a file that needs NumPy alone, written whole or not at all.
+def pack(table: xarray.Dataset) -> dict[str, Any]:
+    """A figure's data as plain values and arrays, which a file of cells keeps; `unpack` reads it.
 
-    `unpack` reads it. For pictures, pages and exchange use `write`, which stores netCDF.
+    For pictures, pages and exchange use `write`, which stores netCDF.
     """
-    variables = {str(name): values for name, values in table.variables.items()}
-    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in variables.items()}
+    arrays = {str(name): np.asarray(values) for name, values in table.variables.items()}
     words = {name: each.astype(str) for name, each in arrays.items() if each.dtype == object}
-    head = {
+    return {
         "attrs": dict(table.attrs),
-        "dims": {name: list(values.dims) for name, values in variables.items()},
+        "dims": {str(name): list(values.dims) for name, values in table.variables.items()},
         "coords": [str(name) for name in table.coords],
+        "arrays": arrays | words,
     }
-    part = path.with_suffix(".part.npz")
-    np.savez_compressed(part, **{HEAD: np.array(json.dumps(head))}, **(arrays | words))
-    part.replace(path)
 
 
-def unpack(path: Path) -> xarray.Dataset:
-    """The data that `pack` kept."""
+def unpack(packed: Mapping[str, Any]) -> xarray.Dataset:
+    """The data that `pack` made plain."""
     import xarray
 
-    with np.load(path) as file:
-        head = json.loads(str(file[HEAD]))
-        values = {name: (dims, file[name]) for name, dims in head["dims"].items()}
-    coords = {name: values.pop(name) for name in head["coords"]}
-    return xarray.Dataset(values, coords, head["attrs"])
+    arrays = packed["arrays"]
+    values = {name: (dims, np.asarray(arrays[name])) for name, dims in packed["dims"].items()}
+    coords = {name: values.pop(name) for name in packed["coords"]}
+    return xarray.Dataset(values, coords, packed["attrs"])
 
 
 def _not_a_figure(what: str, got: str) -> NeuralRaceError:

@@ -17,8 +17,8 @@ from papers.record import Record, command, stored
 class Stop:
     """One slide, or a few that belong together: its heading, a figure, and what to see there.
 
-    `finding` is a sentence of the slides in their own words. `claims` are the entries of the ledger
-    (`docs/claims.md`) that measure what is said there.
+    `finding` is a sentence of the slides in their own words. `claims` are those of the evidence
+    that measure what is said there.
 
     ```python
     >>> from papers import Stop, find
@@ -131,7 +131,7 @@ def _stop(stop: Stop, record: Record, folder: Path) -> list[Part]:
     )
     if stop.claims:
         named = ", ".join(f"`{name}`" for name in stop.claims)
-        parts.append(Text(f"In the ledger of claims: {named}."))
+        parts.append(Text(f"In the evidence: {named}."))
     rows = [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement]
     table = Table(
         ("", "measured", "target", "agrees"), rows, caption=f"Agreement: {record.verdict}."

@@ -170,7 +170,7 @@ def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
     assert "nrr/fig4" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["list", "reproduce", "claims"])
+@pytest.mark.parametrize("name", ["list", "reproduce"])
 def test_a_command_that_moved_says_where(name, monkeypatch):
     with pytest.raises(NeuralRaceError) as caught:
         cli.commands([name, "nrr/fig4", "--quick"], standalone_mode=False)
@@ -181,7 +181,7 @@ def test_a_command_that_moved_says_where(name, monkeypatch):
         cli.main()
 
 
-@pytest.mark.parametrize("command", [("reproduce", "toy/one"), ("claims",)])
+@pytest.mark.parametrize("command", [("reproduce", "toy/one")])
 def test_a_place_that_cannot_be_written_is_found_before_computing(
     toy, tmp_path, monkeypatch, capsys, command
 ):
@@ -196,6 +196,7 @@ def test_a_place_that_cannot_be_written_is_found_before_computing(
     assert capsys.readouterr().out == ""
 
 
-def test_a_page_cannot_be_a_folder(toy, tmp_path):
-    with refuses("out"):
-        run("claims", "--out", tmp_path)
+def test_claims_are_measured_by_the_evidence():
+    with pytest.raises(NeuralRaceError) as caught:
+        cli.commands(["claims", "nrr"], standalone_mode=False)
+    assert "python -m evidence" in caught.value.fix

@@ -548,6 +548,7 @@ def test_why_a_candidate_is_not_checked():
 def test_nothing_is_expected_where_the_aligned_gates_are_not_reliable():
     data = nr.tasks.gaussian(samples=6, inputs=3, outputs=2, key=2)
     found = nr.contest(data)
+    assert "width: 200 neurons" in str(found) and "width: 60" in str(nr.contest(data, width=60))
     assert found.kept["aligned"] < 0.85
     assert "No constant gating is reliable here: gates change" in str(found)
     assert found.check().expected("aligned") is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from evidence.own.learning_times import matrix_races
 from neuralrace.contests import Kept
 from neuralrace.errors import NeuralRaceError
 
@@ -50,6 +51,18 @@ def test_no_printed_time_depends_on_the_tolerance():
         assert abs(loose.time - tight.time) <= digit
         known += 1
     assert unknown >= 2 and known >= 5  # the sample has both
+
+
+def test_a_race_that_hardly_rests_at_a_saddle_has_no_time_that_rounding_decides():
+    """Its plateau moves too fast to count as rest, and yet rounding decides when it leaves."""
+    *_, (race, criterion) = matrix_races(np.random.default_rng(777), 17)
+    loose, tight = (
+        nr.contest({"c": race}, start=0.01, criterion=criterion, rtol=rtol, leads=False).entrants[
+            "c"
+        ]
+        for rtol in (1e-6, 1e-13)
+    )
+    assert loose.unknown == tight.unknown == "the race rests at a saddle"
 
 
 def test_a_race_at_a_saddle_is_said_to_be_there():
@@ -163,3 +176,53 @@ def test_gates_are_not_said_to_be_kept_where_the_time_of_the_reference_is_not_kn
     shares = replace(unknown, kept={**check.kept, "apart": 1.0})
     assert shares.verdict("apart") is Kept.UNKNOWN and shares.keeps("apart") is None
     assert "not known: a reason" in " ".join(said.text for said in shares.sentences("apart"))
+
+
+def test_a_scale_has_the_loss_of_random_weights_on_average():
+    """The gap of an average start is the distance from the mean over random networks."""
+    rng = np.random.default_rng(5)
+    x = {"a": rng.normal(size=(6, 2)), "b": rng.normal(size=(6, 3))}
+    edges = {f"{s}_{t}": (s, t) for s, t in (("a", "h"), ("b", "h"), ("a", "g"))}
+    edges |= {"h_y": ("h", "y"), "g_y": ("g", "y"), "h_z": ("h", "z")}
+    arch = nr.Architecture({"a": 2, "b": 3, "h": 6, "g": 4, "y": 2, "z": 1}, edges)
+    y = {"y": rng.normal(size=(6, 2)), "z": rng.normal(size=(6, 1))}
+    gates = {"h": rng.choice([0.0, 1.0, -0.5], 6), "g": rng.choice([0.0, 2.0], 6)}
+    race, scale, losses = nr.reduce(arch, nr.Dataset(x, y, gates)), 0.4, []
+    for _ in range(20_000):
+        w = {
+            e: scale * rng.normal(size=(arch.sizes[t], arch.sizes[s]))
+            for e, (s, t) in edges.items()
+        }
+        h = {
+            "h": gates["h"][:, None] * (x["a"] @ w["a_h"].T + x["b"] @ w["b_h"].T),
+            "g": gates["g"][:, None] * (x["a"] @ w["a_g"].T),
+        }
+        off = y["y"] - h["h"] @ w["h_y"].T - h["g"] @ w["g_y"].T, y["z"] - h["h"] @ w["h_z"].T
+        losses.append(sum((part**2).sum() for part in off) / 12)
+    start = nr.contests.expected_start(race, scale)
+    predicted = race.solve(times=[0.0, 1e-9], start=start).loss[0]
+    assert start.gap == pytest.approx(abs(predicted / np.mean(losses) - 1), abs=0.02)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_a_contest_from_a_large_start_claims_nothing(scale):
+    data = nr.tasks.extended_xor(0.5)
+    pairs = {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
+    weights = {n: nr.GDLN(pair[0]).init(0, scale=scale) for n, pair in pairs.items()}
+    for start in ({"scale": scale}, {"start": weights}):
+        found = nr.contest(pairs, criterion=0.1, relative=True, **start)
+        said = [sentence.id for sentence in found.sentences()]
+        assert said[0] == "large" and "lead" not in said
+        assert not found.frame()["exact"].any()
+        assert "never" not in str(found)
+    small = nr.contest(pairs, criterion=0.1, relative=True, scale=1e-3)
+    assert small.sentences()[0].id == "first" and small.frame()["exact"].all()
+    assert any("nr.reln.types" in sentence.text for sentence in small.sentences())
+
+
+def test_a_race_from_a_large_start_that_does_not_learn_is_unknown_and_not_never():
+    """Two pathways of one drive with opposite signs in their start: only the start is large."""
+    base = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [1.0]]})
+    pair = nr.pathways(base, {"all": [1, 1], "second": [0, 1]}, hidden=20)
+    found = nr.contest({"c": pair}, scale=0.5, criterion=0.01, leads=False).entrants["c"]
+    assert found.start.is_large and found.time == np.inf and found.lateness == "unknown"

@@ -140,6 +140,16 @@ def test_the_table_has_the_times_of_the_network_and_of_every_row(run):
         assert frame.loc[kind, "time"] == pytest.approx(by_hand(each, 0.1))
 
 
+def test_the_half_time_that_is_furthest_off_decides():
+    from neuralrace.explanation.question import _pace
+
+    time = np.linspace(0, 40, 401)
+    at = lambda half: nr.Trajectory(time, np.exp(-np.log(2) * time / half))
+    assert _pace([at(9.0), at(11.0)], [at(11.0), at(8.0), at(10.5)]) == pytest.approx(0.8, rel=1e-3)
+    assert _pace([at(10.0)], [at(11.0), at(200.0)]) == np.inf
+    assert _pace([at(200.0)], [at(11.0)]) is None and _pace([], [at(11.0)]) is None
+
+
 def test_the_advice():
     gating, wide = row("mine", "gating", 0.015, 8), row("aligned", "gating", 0.012, 20)
     narrow, types = row("narrow network", "narrow", 0.012, 6), row("4 types", "types", 0.013, 16)

@@ -106,7 +106,7 @@ def test_a_share_is_said_as_one(trust):
         "training": {"steps": 20, "seeds": 1},
         "contest": {"criterion": 0.5, "relative": True},
     }
-    trained = result("train", trust, state=state)["sentences"][1]
+    trained = result("train", trust, state=state)["sentences"][0]
     assert f"loss of {0.5 * zero:.4g} (a share of 0.5)" in trained
     left = f"{0.18 / zero:.2g}"
     assert told[1].endswith(f"below a share of {left} of the initial loss; cases can get to 0.")
@@ -548,3 +548,17 @@ def test_a_study_of_the_command_line_is_shown_first(tmp_path):
 @pytest.mark.parametrize("toml", ["", "a = ", "[task]\nbuiltin = 'none'", "x = 1", 5, "[" * 10_000])
 def test_a_study_that_is_none_is_an_error(toml, trust):
     assert error("study", trust, toml=toml)["what"]
+
+
+def test_a_table_is_opened_as_the_study_that_is_drafted_of_it(tmp_path):
+    from neuralrace.explorer.trust import trust_of
+
+    rows = ["a,b,y", *(f"{a},{b},{a * b}" for a in (-1, 1) for b in (-1, 1) for _ in range(2))]
+    (tmp_path / "my.csv").write_text("\n".join(rows) + "\n")
+    trust = trust_of(tmp_path / "my.csv", tmp_path / "tables")
+    found = result("tasks", trust)
+    assert found["given"] and found["state"]["task"]["file"] == "my.csv"
+    assert result("data", trust, state=found["state"])["samples"] == 8
+    before = trust.digest()
+    (tmp_path / "my.csv").write_text("\n".join(rows[:-1]) + "\n")
+    assert trust.digest() != before

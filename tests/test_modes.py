@@ -159,6 +159,19 @@ def test_a_matrix_block_is_listed_without_words() -> None:
     assert np.isnan(table.half_time[-1])
     assert table.meaning(block.name) == "not a scalar mode"
     assert f"{block.name} could not be named: Σ^x" in str(table)
+    assert f"{block.name} (s = {block.drive:.3g})" in table.sentences()[0].text
+
+
+def test_the_order_names_matrix_blocks_beside_modes() -> None:
+    """Two pathways that are never on together: a mode, and a block of two directions."""
+    x = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [1.0, 0.0]])
+    y = np.array([[1.0, 0.3], [0.0, 1.0], [1.0, -1.0], [2.0, 0.0]])
+    base = nr.Dataset({"x": x}, {"y": y})
+    arch, gated = nr.pathways(base, {"three": [1, 1, 1, 0], "last": [0, 0, 0, 1]}, hidden=8)
+    race = nr.reduce(arch, gated)
+    (matrix,) = (block for block in race.blocks if not block.is_scalar)
+    first = race.modes(scale=SIGMA).sentences()[0].text
+    assert first.startswith("First ") and f"{matrix.name} (s = {matrix.drive:.3g})" in first
 
 
 def test_notes_explain_only_columns_that_are_there() -> None:

@@ -13,7 +13,7 @@ from neuralrace.plot import style
 from neuralrace.trajectory import save_table
 from papers import Agreement, Figure, Setting, gallery, settings_of
 from papers.nrr import fig3, fig4
-from papers.record import Record, command, load_figure, markdown, pack, read_record
+from papers.record import Record, command, load_figure, markdown, read_record
 from tests.test_errors import says
 
 SMALL = {
@@ -124,14 +124,16 @@ def test_a_plateau_is_where_the_loss_rests():
         ({"ends_end": 1.08}, "root-m"),
         ({"untrained_share": 1e6}, "untrained"),
         ({"by_hand": 1.00001}, "decoupled"),
-        ({"loss_predicted": 1.2}, "random"),
+        ({"loss_predicted": 1.5}, "random"),
         ({"hidden_predicted": 1.06}, "course-strongest"),
         ({"paths": 2}, "paths"),
         ({"shared": 0.9}, "shared"),
     ],
 )
-def test_a_wrong_number_does_not_agree(change, row, tables):
+def test_a_wrong_number_does_not_agree(change, row, tables, monkeypatch):
     table = tables("nrr/fig4")
+    assert rows(fig4.FIGURE, table)[row].holds is not False  # on few seeds nothing is settled
+    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
     assert rows(fig4.FIGURE, table)[row].holds
     wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
     assert rows(fig4.FIGURE, wrong)[row].holds is False
@@ -285,14 +287,10 @@ def test_a_figure_says_where_its_data_were_computed(tmp_path):
     assert read_record(table.assign_attrs(record=json.dumps(older))).origin == ""
 
 
-def test_packed_data_are_read_as_a_figure(tmp_path):
-    figure = papers.find("talk/depth")
-    table = figure.run(figure.resolve(quick=True), quick=True)
-    pack(table, tmp_path / "depth.npz")
-    assert load_figure(tmp_path / "depth.npz").equals(table)
-    (tmp_path / "no.npz").write_text("no")
+def test_what_is_not_a_figure_cannot_be_loaded(tmp_path):
+    (tmp_path / "no.nc").write_text("no")
     with says("cannot be read", got="", wanted="a netCDF file", fix="reproduce"):
-        load_figure(tmp_path / "no.npz")
+        load_figure(tmp_path / "no.nc")
 
 
 def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray
 
+from evidence import Verdict, claims
 from neuralrace.behaviour import decision_task, deep_agent, shallow_agent
-from papers.claims import Verdict, ledger
 from papers.talk import decisions, deep_and_shallow, saddle_graph
 
 NAIVE, LEFT, RIGHT, BALANCED, EXPERT = range(5)
@@ -124,12 +124,12 @@ def test_what_a_side_adds_and_how_cortex_responds():
     ],
 )
 def test_a_null_result_is_a_verdict(found, verdict):
-    (claim,) = (c for c in ledger("talk") if c.name == "talk/decisions-systematic")
+    (claim,) = (c for c in claims("talk") if c.name == "talk/decisions-systematic")
     assert claim.inferred
     assert claim.judged(found).verdict is verdict
 
 
 def test_every_claim_on_animals_is_marked_inferred():
-    mine = [c for c in ledger("talk") if c.name.startswith("talk/decisions")]
+    mine = [c for c in claims("talk") if c.name.startswith("talk/decisions")]
     assert len(mine) == 4
     assert all(claim.inferred for claim in mine)

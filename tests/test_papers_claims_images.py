@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from papers.claims import Tables, Verdict, ledger
-from papers.claims.nrr import images
+from evidence import Tables, Verdict, claims
 from papers.figure import TooSlow
+from papers.nrr.claims import images
 from papers.nrr.image_routes import Cell, Found, tabled
 
 
@@ -66,16 +66,16 @@ def test_what_was_not_measured_leaves_a_claim_open(monkeypatch):
         raise TooSlow("too much", got="days", wanted="a GPU", fix="--quick")
 
     monkeypatch.setattr(Tables, "__call__", refused)
-    claims = [claim for claim in ledger("nrr") if claim.name.startswith("nrr/images")]
-    assert len(claims) == 4
-    for claim in claims:
+    each = [claim for claim in claims("nrr") if claim.name.startswith("nrr/images")]
+    assert len(each) == 4
+    for claim in each:
         numbers = [measure.read(Tables()) for measure in claim.measures]
         assert np.isnan(numbers).all()
         assert claim.judged(numbers).verdict is Verdict.UNDECIDED
 
 
 def test_the_stored_cells_say_that_forty_per_cent_depend_on_the_routes():
-    (claim,) = (claim for claim in ledger("nrr") if claim.name == "nrr/images-40-percent")
+    (claim,) = (claim for claim in claims("nrr") if claim.name == "nrr/images-40-percent")
     entry = claim.measure(Tables())
     assert entry.verdict is Verdict.QUALIFIED
     assert any("property of the circulant routes" in text for text in entry.qualifications)

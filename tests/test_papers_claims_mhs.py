@@ -9,9 +9,9 @@ import pytest
 import xarray
 
 import neuralrace as nr
+from evidence import Tables, Verdict, claims, tables
 from papers import find
-from papers.claims import Tables, Verdict, ledger, redrawn
-from papers.claims.mhs import (
+from papers.mhs.claims import (
     contextual,
     depth,
     findings,
@@ -20,9 +20,9 @@ from papers.claims.mhs import (
     networks,
     xor,
 )
-from papers.claims.mhs.depth import samples_off
-from papers.claims.mhs.reads import WIDTHS
-from papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
+from papers.mhs.claims.depth import samples_off
+from papers.mhs.claims.reads import WIDTHS
+from papers.mhs.claims.xor import CROSSOVER, DELTAS, plane_from
 
 # ---- a world in which every claim is true -------------------------------------------------------
 
@@ -204,7 +204,7 @@ INVENTED = (xor, contextual, gatings, depth, findings)
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
     """Draw seeds again a few times only."""
-    monkeypatch.setattr(redrawn, "DRAWS", 20)
+    monkeypatch.setattr(tables, "DRAWS", 20)
 
 
 def verdicts(tables, names=None):
@@ -331,12 +331,12 @@ def test_claims_name_the_figures_that_should_be_at_hand():
         tables.at_hand = lambda name, **changes: asked.add(name) or tables(name, **changes)
         return tables
 
-    for claim in ledger("mhs"):
+    for claim in claims("mhs"):
         asked = set()
         with suppress(KeyError):  # figures that are not invented here
             claim.measure(spied(asked))
         assert asked == set(claim.at_hand), claim.name
-    assert len([claim for claim in ledger() if claim.at_hand]) == 7
+    assert len([claim for claim in claims() if claim.at_hand]) == 7
 
 
 @pytest.mark.parametrize(("changed", "refuted", "qualified", "unclear"), DAMAGE)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import xarray
 
+from evidence import Basis, Found, Verdict, claims
 from papers import find
-from papers.claims import Basis, Found, Verdict, ledger
-from papers.claims.mhs import balance, depth, findings, layers, linear
-from papers.claims.nrr import identities, theory
-from papers.claims.talk import rates
+from papers.mhs.claims import balance, depth, findings, layers, linear
+from papers.nrr.claims import identities, theory
+from papers.talk.claims import rates
 
 pytestmark = pytest.mark.slow
 
@@ -238,7 +238,7 @@ def test_findings_have_the_measures_of_the_entries_they_name():
 
 
 def test_names_of_the_ledger_are_all_different():
-    names = [claim.name for claim in ledger()]
+    names = [claim.name for claim in claims()]
     assert len(names) == len(set(names))
 
 

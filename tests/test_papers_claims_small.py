@@ -4,10 +4,14 @@ import jax
 import numpy as np
 import pytest
 
+import evidence
 import neuralrace as nr
+from evidence import Basis, Tables, Verdict
 from papers import find
-from papers.claims import Basis, Tables, Verdict, in_short, redrawn, short
-from papers.claims.mhs import (
+from papers.mhs import depth as two_layers
+from papers.mhs import positions as places_of
+from papers.mhs.authors import WIDTH, authors_runs, masks
+from papers.mhs.claims import (
     contextual,
     depth,
     gatings,
@@ -15,13 +19,10 @@ from papers.claims.mhs import (
     networks,
     xor,
 )
-from papers.claims.nrr import contexts, reuse, routing
-from papers.claims.nrr import xor as nrr_xor
-from papers.claims.talk import balance, saddles, speed, structure
-from papers.claims.talk import depth as talk_depth
-from papers.mhs import depth as two_layers
-from papers.mhs import positions as places_of
-from papers.mhs.authors import WIDTH, authors_runs, masks
+from papers.nrr.claims import contexts, reuse, routing
+from papers.nrr.claims import xor as nrr_xor
+from papers.talk.claims import balance, saddles, speed, structure
+from papers.talk.claims import depth as talk_depth
 
 TINY = {"seeds": 2, "steps": 60, "hidden": 24}
 
@@ -251,21 +252,13 @@ def small_tables():
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", MODULES)
 def test_every_claim_is_measured_on_small_versions_of_the_real_thing(paper, monkeypatch):
-    monkeypatch.setattr(redrawn, "DRAWS", 3)
-    tables, entries = small_tables(), []
+    monkeypatch.setattr(evidence.tables, "DRAWS", 3)
+    tables = small_tables()
     for claim in (claim for module in MODULES[paper] for claim in module.CLAIMS):
         entry = claim.measure(tables)
-        entries.append(entry)
         missing = {m.id for m, f in entry.pairs if np.isnan(f.value)}
         assert missing <= ABSENT, claim.name
         settled = [m for m in claim.measures if not m.otherwise and m.rests is not Basis.THEOREM]
         random = [f for m, f in entry.pairs if m in settled and f.seeds is not None]
         if random:  # on two seeds nothing is settled in its favour
             assert entry.verdict in (Verdict.UNDECIDED, Verdict.FAILS), claim.name
-    named = {claim.name for module in MODULES[paper] for claim in module.CLAIMS}
-    said = " ".join(in_short(entries, tables))
-    for heading, sentences in short.PARTS.items():
-        mine = [s for s in sentences if {*s.when, *s.met, *s.missed} & named]
-        assert (f"**{heading}.**" in said) == any(
-            s.said({e.claim.name: e for e in entries}, tables) for s in mine
-        )

@@ -8,9 +8,9 @@ import xarray
 
 import neuralrace as nr
 import papers
+from evidence import Tables, Verdict, claims
 from papers import find
-from papers.claims import Tables, Verdict, ledger
-from papers.claims.talk import balance, depth, reads, saddles, speed
+from papers.talk.claims import balance, depth, reads, saddles, speed
 from papers.talk.regimes import task
 
 
@@ -21,7 +21,7 @@ def run(name, compute, **changes):
 
 
 def test_names_are_those_of_one_claim():
-    short = [claim.name.split("/")[1] for claim in ledger()]
+    short = [claim.name.split("/")[1] for claim in claims("nrr", "mhs", "talk")]
     assert len(set(short)) == len(short)
 
 
@@ -38,7 +38,7 @@ def test_every_figure_of_the_talk_is_read(monkeypatch):
     monkeypatch.setattr(Tables, "__call__", noted)
     monkeypatch.setattr(Tables, "once", refused)
     tables = Tables(quick=True)
-    for claim in ledger("talk"):
+    for claim in claims("talk"):
         for measure in claim.measures:
             try:
                 measure.read(tables)
@@ -48,7 +48,7 @@ def test_every_figure_of_the_talk_is_read(monkeypatch):
 
 
 def test_a_wrong_number_of_a_figure_flips_the_verdict():
-    (claim,) = (c for c in ledger("talk") if c.name == "talk/structures-known")
+    (claim,) = (c for c in claims("talk") if c.name == "talk/structures-known")
     figure = find("talk/structures")
     table = figure.run(figure.resolve(changes={"seeds": 5, "features": (100, 25600)}))
     of = lambda table: Tables(_kept={("talk/structures", ()): table})

@@ -9,11 +9,11 @@ import xarray
 
 import neuralrace as nr
 import papers
-from docs import drawn
 from neuralrace.trajectory import save_table
 from papers import load_figure, read_record
 from papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from papers.mhs.contextual import case
+from tests.panels import panels
 from tests.test_papers_fig5_fig6 import with_settings
 
 SAME = ("hierarchy",) * 3  # falls into small blocks
@@ -75,7 +75,8 @@ def falling(runs, moments, late=0.0):
     return 1 / (1 + np.exp((t - moments / 2 - shift) / 2))
 
 
-def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
+def test_figure_4_tells_the_imitator_from_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
     T, seeds, rng = 41, 2, np.random.default_rng(0)
     over, strength = ("seed", "time"), rng.random((seeds, 4, T, 7))
     arrays = {
@@ -106,17 +107,18 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
     }
     rows = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
     assert all(row["holds"] is not False for row in rows.values())
-    panels = list(drawn.panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
+    each = list(panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
     order = ["(a1)", "(a2)", "(a3)", "(a4)", "(a5)", "(a6)", "(a7)", "(b1)", "(b2)", "(c1)", "(c2)"]
-    assert [title.split()[0] for _, title in panels] == order  # outputs are (a) of the paper too
-    assert all(len(mark.get_facecolor()) == 0 for mark in panels[-1][0].collections)  # hollow
+    assert [title.split()[0] for _, title in each] == order  # outputs are (a) of the paper too
+    assert all(len(mark.get_facecolor()) == 0 for mark in each[-1][0].collections)  # hollow
     arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
     rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
     missed = [id for id, row in rows.items() if row["holds"] is False]
     assert missed == ["follows", "nearer", "race", "loss-over-floor"]
 
 
-def test_figure_6_compares_stereotypes_and_spread(tmp_path):
+def test_figure_6_compares_stereotypes_and_spread(tmp_path, monkeypatch):
+    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
     T, seeds = 61, 3
     relu = 0.4 * falling(seeds, T, -15.0) + 0.6 * falling(seeds, T, 15.0)  # with a plateau
     y = np.random.default_rng(0).normal(size=(24, 60))
@@ -141,11 +143,13 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     assert [line.get_linestyle() for line in shown] == ["-"] * 3  # all are simulated
     assert len({(line.get_color(), line.get_linewidth()) for line in shown}) == 3
     assert all(row["holds"] is not False for row in rows.values())
-    assert [rows[f"profiles-{name}"]["measured"] for name in ("staged", "gated")] == ["1", "1"]
+    for name in ("staged", "gated"):
+        assert rows[f"profiles-{name}"]["measured"].startswith("1")
     arrays["outputs"] = (arrays["outputs"][0], outputs * np.array([1, -1])[:, None, None, None])
     rows = judged("mhs/fig6", arrays, coordinates)
-    held = [rows[f"outputs-{name}"]["holds"] for name in ("staged", "gated", "half")]
-    assert held == [True, False, True]  # the staged ReLN is judged by its own outputs
+    found = [rows[f"outputs-{name}"]["measured"] for name in ("staged", "gated", "half")]
+    near = [float(text.split(";")[0]) <= 0.1 for text in found]
+    assert near == [True, False, True]  # the staged ReLN is judged by its own outputs
     arrays["staged"] = (("seed", "time"), falling(seeds, T, 20.0) * (y**2).sum() / 48)
     rows = judged("mhs/fig6", arrays, coordinates)
     near = [rows[f"loss-{name}"]["holds"] for name in ("staged", "gated")]

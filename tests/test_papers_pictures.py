@@ -9,11 +9,11 @@ import pytest
 from matplotlib.colors import to_hex
 
 import papers
-from docs import drawn
 from neuralrace import behaviour
 from neuralrace.plot import style
 from papers.nrr import image_panels
 from papers.talk import decisions, gating_structures
+from tests.panels import panels
 from tests.test_papers_fig5_fig6 import with_settings
 
 STORE = Path(__file__).parent.parent / "docs/gallery"
@@ -38,7 +38,7 @@ def made_up(name, arrays, coords=None, **changes):
 
 
 def titles(picture):
-    return list(drawn.panels(picture).values())
+    return list(panels(picture).values())
 
 
 def legend(ax):
@@ -77,11 +77,11 @@ def test_every_panel_has_a_letter_of_its_own(name):
 def test_structures_share_a_named_scale_by_row_and_grey_has_the_signs():
     picture = picture_of("talk/structures")
     assert bars(picture) == ["covariance / largest", "entry of mode / largest"]
-    images = [ax.images[0] for ax in drawn.panels(picture) if ax.images]
+    images = [ax.images[0] for ax in panels(picture) if ax.images]
     assert {image.get_clim() for image in images[:5]} == {(0, 1)}
     assert {image.get_clim() for image in images[5:]} == {(-1, 1)}
     assert (np.diff(lightness(images[-1].cmap(np.linspace(0, 1, 21)))) > 0).all()
-    labels = {ax.get_xlabel() for ax in drawn.panels(picture)}
+    labels = {ax.get_xlabel() for ax in panels(picture)}
     assert labels == {"item", "features"}
 
 
@@ -331,7 +331,7 @@ def test_rows_of_figure_3_share_a_scale_around_zero():
     picture = made_up("mhs/fig3", arrays, coords)
     assert bars(picture) == ["target, output", "error"]
     by_letter = {title[:2]: set() for title in titles(picture)}
-    for ax, title in drawn.panels(picture).items():
+    for ax, title in panels(picture).items():
         if ax.images:
             by_letter[title[:2]].add(ax.images[0].get_clim())
     assert by_letter["(a"] == by_letter["(b"] and len(by_letter["(b"]) == 1
@@ -360,7 +360,7 @@ def test_panels_of_figure_5_have_a_letter_each_and_one_colour_for_the_reln():
 def test_modes_of_figure_7_are_named_and_equal_ones_together():
     figure = papers.find("mhs/fig7")
     picture = figure.draw(figure.run(figure.resolve(quick=True, changes={"seeds": 2}), quick=True))
-    (strengths,) = (ax for ax, title in drawn.panels(picture).items() if title.startswith("(c)"))
+    (strengths,) = (ax for ax, title in panels(picture).items() if title.startswith("(c)"))
     assert {text.get_text() for text in strengths.texts} == {"mode 1", "mode 2", "modes 3, 4"}
 
 

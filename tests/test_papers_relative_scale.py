@@ -9,9 +9,9 @@ import pytest
 
 import neuralrace as nr
 import papers
-from papers.claims import Tables, Verdict
-from papers.claims.talk import practice
-from papers.talk import convolution, early_layers, filters, grokking
+from evidence import Tables, Verdict
+from papers.talk import convolution, early_layers, filters, grokking, relative_scale
+from papers.talk.claims import practice
 from papers.talk.relative_scale import Cells, early_and_late, ratio_label
 from tests.test_errors import refuses, says
 
@@ -174,13 +174,14 @@ def fake_cells(calls):
     return Cells("nothing.jsonl", ("p",), train, lambda settings: 1e9)
 
 
-def test_cells_are_computed_once_and_kept(tmp_path):
+def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(relative_scale, "made", lambda: {"device": "D", "commit": "C"})
     calls, file = [], tmp_path / "cells.jsonl"
     cells = fake_cells(calls)
     settings = {
         "p": 5, "ratios": (1.0, 2.0), "seeds": 2, "stored": True, "cells": str(file), "slow": True
     }  # fmt: skip
-    first = cells.rows(settings, {"device": "D", "commit": "C"})
+    first = cells.rows(settings)
     assert calls == [(0, [1.0, 2.0]), (1, [1.0, 2.0])]
     with file.open("a") as more:
         more.write('{"p": 5, "rat')  # cut off

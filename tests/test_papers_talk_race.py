@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import papers
-from papers.claims import Tables, Verdict, ledger
-from papers.measure import Found
+from evidence import Found, Tables, Verdict, claims
 from papers.talk import edge_sharing, gating_structures, transition
 from tests.test_papers_relative_scale import held
 
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def of(name):
-    (found,) = (claim for claim in ledger("talk") if claim.name == name)
+    (found,) = (claim for claim in claims("talk") if claim.name == name)
     return found
 
 

@@ -6,7 +6,8 @@ import types
 import pytest
 
 import papers
-from papers import Stop, Tour, claims, write_tour
+from evidence import claims
+from papers import Stop, Tour, write_tour
 from tests.test_cli import run, toy  # noqa: F401
 from tests.test_errors import refuses
 
@@ -57,7 +58,7 @@ def test_a_tour_is_in_order(name):
     tour = papers.find_tour(name)
     assert tour.name == name and tour.title and tour.question
     assert set(tour.figures) <= set(papers.names())
-    known = {claim.name for claim in claims.ledger()}
+    known = {claim.name for claim in claims()}
     for stop in tour.stops:
         assert stop.caption
         assert set(stop.claims) <= known

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reln.explained.naming import where
+from neuralrace.reln.naming import where
 from neuralrace.reln.observed.runs import check_trained_on
 from tests.test_errors import refuses, says
 
@@ -425,7 +425,7 @@ def test_a_pattern_of_almost_all_samples_is_told_by_those_left_out():
 
 
 def test_samples_of_a_picture_are_grouped_and_named():
-    from neuralrace.reln.explained.naming import in_groups, name_columns, names_of
+    from neuralrace.reln.naming import in_groups, name_columns, names_of
 
     data = nr.tasks.contextual(contexts=3, items=4, joined=True).take([3, 7, 0, 8, 4, 1])
     order, groups = in_groups(data)
@@ -433,13 +433,14 @@ def test_samples_of_a_picture_are_grouped_and_named():
     values = np.asarray(data.labels[label])[order]
     assert [f"{label} {v}" for v in dict.fromkeys(values.tolist())] == list(groups)
     assert list(groups.values()) == np.unique(values, return_counts=True)[1].tolist()
-    assert len(set(names_of(data))) == 6
+    names, told = names_of(data)
+    assert len(set(names)) == 6 and all(label in told for label in data.labels)
     import matplotlib.pyplot as plt
 
     ax = plt.figure().add_subplot()
     name_columns(ax, data)
-    assert ax.get_xlabel() == "sample"
-    assert [t.get_text() for t in ax.get_xticklabels()] == [names_of(data)[n] for n in order]
+    assert ax.get_xlabel() == told
+    assert [t.get_text() for t in ax.get_xticklabels()] == [names[n] for n in order]
 
 
 def test_weights_that_are_all_zero_have_no_nan():

@@ -9,7 +9,6 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.naming import in_groups, where
 from neuralrace.reln.explained.types import symmetries
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
@@ -21,6 +20,7 @@ from neuralrace.reln.explained.types.timeline import (
     together,
     without_chatter,
 )
+from neuralrace.reln.naming import in_groups, where
 from tests.test_errors import refuses
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2

@@ -7,7 +7,7 @@ import neuralrace as nr
 from neuralrace.checks import generator
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types import evaluation
-from neuralrace.reln.explained.types.grouping import drawn
+from neuralrace.reln.explained.types.limit import Start
 from tests.test_errors import refuses
 
 XOR = nr.tasks.extended_xor(0.4)
@@ -42,9 +42,8 @@ def test_the_wide_limit_is_a_network_of_all_images_written_out():
     )  # fmt: skip
     symmetries, samples = nr.reln.symmetries(XOR), Samples.of(XOR)
     assert symmetries.order == 8
-    first = drawn(samples, generator(0), width, scale, width)
-    inputs, outputs = (np.linalg.svd(v, full_matrices=False)[2] for v in (samples.x, samples.y))
-    w0, a0 = first["w"] @ inputs, first["a"] @ outputs
+    first = Start.equal(XOR, width, scale).crowd(generator(0), width)
+    w0, a0 = first["w"], first["a"]
     every = symmetries.elements
     w = np.concatenate([w0 @ symmetries.inputs(p).T for p in every]) / np.sqrt(len(every))
     a = np.concatenate([a0 @ symmetries.outputs(p).T for p in every]) / np.sqrt(len(every))

@@ -15,7 +15,7 @@ import neuralrace as nr
 from neuralrace import results
 from neuralrace.behaviour import StationaryPoints, decision_task, shallow_agent, stationary_points
 from neuralrace.contests import Contest, Kept, PhaseDiagram
-from neuralrace.explanation import Explanation, Row
+from neuralrace.explanation import Explanation, Prediction, Row
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.reln import Certificate, Consistency, Discovery, NeuronTypes
 from neuralrace.results import Result, Sentence, framed
@@ -25,7 +25,7 @@ from tests.test_errors import refuses
 COLUMNS = {
     Comparison: "mean max outputs start end whole shift mean_after_shift",
     Certificate: "quantity node mean max seed_mean seed_max per_seed",
-    Consistency: "pathway kept worst lost",
+    Consistency: "pathway kept worst lost implementable",
     Discovery: "node pathway share neurons on_for differ",
     NeuronTypes: "type neurons share_first share on_for slides_on events",
     StationaryPoints: "point learned loss index stable neutral family rate residual",
@@ -35,7 +35,8 @@ COLUMNS = {
     ModeTable: "mode s final half_time least largest plus minus outputs",
     Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
-    "half_time left differ pace near",
+    "half_time time left differ pace near",
+    Prediction: "share time low high",
 }
 
 
@@ -75,7 +76,18 @@ def every():
         race(),
         race().modes(0.01),
         stationary_points(shallow_agent(), decision_task(), starts=8),
+        nr.predict(data, width=64, scale=1e-3, learning_rate=0.1, steps=400, neurons=200),
     ]  # fmt: skip
+
+
+def test_files_are_of_the_kind_that_their_ending_says(tmp_path):
+    run = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
+    for save in (run.save, nr.compare(run, run).save):
+        with refuses("path", ".csv"):
+            save(tmp_path / "x.csv")
+    with refuses("path"):
+        nr.compare(run, run).save(3)
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_result_has_the_columns_that_it_documents(every):

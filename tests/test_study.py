@@ -665,6 +665,47 @@ def test_a_column_is_scaled_after_it_is_standardised(table):
         nr.study.read_task(table / "my.csv", **columns, scale={"e": 2.0})
 
 
+def test_signs_and_codes_are_not_standardised(tmp_path):
+    rng = np.random.default_rng(0)
+    level, sign, code = rng.normal(3, 2, 12), rng.choice([-1, 1], 12), np.arange(12) % 3
+    rows = [
+        f"{a},{s},{int(c == 0)},{'pqr'[c]},{a * s}"
+        for a, s, c in zip(level, sign, code, strict=True)
+    ]
+    (tmp_path / "my.csv").write_text("level,sign,first,kind,y\n" + "\n".join(rows) + "\n")
+    data = nr.study.read_task(tmp_path / "my.csv", x=["level", "sign", "first", "kind"], y=["y"],
+                              standardise=True)  # fmt: skip
+    x = data.x["x"]
+    np.testing.assert_allclose([x[:, 0].mean(), x[:, 0].std()], [0, 1], atol=1e-12)
+    np.testing.assert_array_equal(x[:, 1], sign)
+    np.testing.assert_array_equal(x[:, 2], code == 0)
+    assert set(np.unique(x[:, 3:])) == {0.0, 1.0}
+
+
+def test_a_group_of_columns_is_scaled_at_once_and_varied_by_a_sweep(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(8, 3))
+    rows = [",".join(map(str, [*each, each.sum()])) for each in x]
+    (tmp_path / "my.csv").write_text("a,b,c,y\n" + "\n".join(rows) + "\n")
+    options = {"x": ["a", "b", "c"], "y": ["y"], "groups": {"cue": ["b", "c"]}}
+    data = nr.study.read_task(tmp_path / "my.csv", **options, scale={"cue": 0.5, "c": 3.0})
+    np.testing.assert_allclose(data.x["x"], x * [1, 0.5, 1.5])
+    with refuses("que"):
+        nr.study.read_task(tmp_path / "my.csv", **options, scale={"que": 0.5})
+    for groups in ({"cue": ["d"]}, {"a": ["b"]}):
+        with pytest.raises(nr.NeuralRaceError):
+            nr.study.read_task(tmp_path / "my.csv", **(options | {"groups": groups}))
+    study = nr.Study.of(
+        questions=["contest"],
+        task={"file": str(tmp_path / "my.csv"), **options},
+        gatings={"one": {"masks": {"all": "always"}}},
+        contest={"check": False, "criterion": 0.9, "relative": True},
+        sweep={"over": {"task.scale.cue": [0.5, 2.0]}},
+    )
+    times = study.sweep().sweep.data["time_one"].values.ravel()
+    assert times[1] < times[0]
+
+
 def test_a_sweep_varies_how_strong_a_column_is(table):
     task = {"file": str(table / "my.csv"), "x": ["a"], "y": ["b"]}
     gatings = {"one": {"masks": {"all": "always"}}}

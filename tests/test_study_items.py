@@ -144,7 +144,7 @@ def test_modes_say_order_times_ties_and_twins(things):
     assert "10 steps of gradient descent" in texts(answer.sentences())[-1]
     assert answer.numbers["modes_graph"] == len(table.names)
     assert answer.numbers["first_mode_graph"] == table.half_time[0]
-    assert result["modes"].frame()["half-time"].to_list() == table.half_time.tolist()
+    assert result["modes"].frame()["half_time"].to_list() == table.half_time.tolist()
 
 
 def test_neighbours_that_overlap_are_a_warning(tmp_path):

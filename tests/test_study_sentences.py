@@ -12,8 +12,9 @@ from neuralrace.explanation import Explanation, Row
 from neuralrace.study import ANSWERS
 from neuralrace.study.answers.gates import gates_and_curves
 from neuralrace.study.answers.matches import Match
-from neuralrace.study.answers.networks import against_prediction, remaining_error
+from neuralrace.study.answers.networks import against_prediction
 from neuralrace.study.answers.phases import phase_sentences
+from neuralrace.study.answers.results import remaining_error
 from neuralrace.study.work import Work
 from tests.test_errors import says
 from tests.test_study import texts, xor
@@ -144,9 +145,9 @@ def test_a_study_with_one_gating_says_when_and_how_far_networks_were_from_that()
     runs = result["train"].value
     times = nr.trajectory.crossing_time(runs.time, runs.loss, 0.1)
     assert np.isfinite(times).all()
-    assert said[2].startswith(against_prediction(times, predicted, "xor"))
-    assert said[2] in texts(result["train"].top)
-    assert "2 gated networks with the gates of xor reached it at t = " in said[2]
+    assert said[1].startswith(against_prediction(times, predicted, "xor"))
+    assert said[1] in texts(result["train"].top)
+    assert "2 gated networks with the gates of xor reached it at t = " in said[1]
 
 
 def test_gates_that_match_and_a_curve_that_does_not_are_told_together():

@@ -19,8 +19,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from origin import origin
 
+from evidence.tables import made
 from neuralrace import tasks
 from papers.nrr.bounded import BoundedDescent
 from papers.nrr.routed import RoutedMoments, lengths
@@ -103,7 +103,6 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--commit", default=None)
     given = parser.parse_args()
     M, D, H = given.domains, given.inputs, given.hidden
     system = system_of(M, D, given.routes, np.random.default_rng(0))
@@ -123,7 +122,7 @@ def main() -> None:
         for name in ("hidden", "decoders", "time")
     }
     found = {"as_now_us": each(first), "fused_us": each(second), "relative_gap": gap}
-    sys.stdout.write(json.dumps(vars(given) | origin(given.commit) | found) + "\n")
+    sys.stdout.write(json.dumps(vars(given) | made() | found) + "\n")
 
 
 if __name__ == "__main__":

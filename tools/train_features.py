@@ -21,8 +21,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from origin import origin
 
+from evidence.tables import made
 from neuralrace import tasks
 from papers.nrr.features import (
     ResidualNetwork,
@@ -206,9 +206,8 @@ def main() -> None:
     parser.add_argument("--peak", type=float, default=0.4, help="the largest rate")
     parser.add_argument("--low", default="bfloat16", help="the type of products")
     parser.add_argument("--take", type=int, default=None, help="fewer images, to try it")
-    parser.add_argument("--commit", default=None, help="where there is no repository")
     given = parser.parse_args()
-    source = origin(given.commit)
+    source = made()
     say = lambda text: sys.stdout.write(text + "\n") and sys.stdout.flush()
 
     clock = time.perf_counter()

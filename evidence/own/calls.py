@@ -99,7 +99,10 @@ def example_calls(rooms: tuple[str, ...]) -> tuple[Call, ...]:
 
     def made(function: Any, *args: Any, **kwargs: Any) -> Any:
         name = getattr(function, "__qualname__", "")
-        if name in names and name not in calls:
+        known = not any(
+            isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))
+        )
+        if name in names and name not in calls and known:
             with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(function).bind(*args, **kwargs)
                 calls[name] = Call(name, function, bound)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
+import jax
 import numpy as np
 
 import neuralrace as nr
@@ -106,30 +108,35 @@ def half(run: nr.Trajectory) -> float:
     return float(np.interp(-run.loss[0] / 2, -run.loss[i - 1 : i + 1], run.time[i - 1 : i + 1]))
 
 
-def advised(cases: list[tuple[str, int, str]]) -> Iterator[tuple[str, str, float, float | None]]:
-    """Of every network its name, what it is to be explained by, that half-time over its own, kept.
+def advised(case: tuple[str, int, str]) -> tuple[str, str, float, float | None]:
+    """Of one network its name, what it is to be explained by, that half-time over its own, kept.
 
     The kept share is measured anew, with other random weights; None for what has no gates.
     """
-    for task, depth, start in cases:
-        run, data = network(task, depth, start)
-        gatings = gatings_of(data, depth)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = nr.explain(run, gatings, data=data, seeds=SEEDS, neurons=500, stages=32)
-            name, best = f"{task}, depth {depth}, {start}", found.best
-            if best is None or best.trajectory is None:
-                yield name, "", 1.0, None
-                continue
-            kept = None
-            if best.kind == "gating":
-                pair = gatings.get(best.name)
-                pair = (best.found.arch, best.found.data) if pair is None and best.found else pair
-                scale = STARTS[start][depth] or WIDTH**-0.5 / 3**0.5
-                kept = best.kept if pair is None else (
-                    nr.reln.consistency(*pair, scale=scale, key=1).share
-                )  # fmt: skip
-        yield name, best.name, half(best.trajectory) / half(run), kept
+    task, depth, start = case
+    run, data = network(task, depth, start)
+    gatings = gatings_of(data, depth)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = nr.explain(run, gatings, data=data, seeds=SEEDS, neurons=500, stages=32)
+        name, best = f"{task}, depth {depth}, {start}", found.best
+        if best is None or best.trajectory is None:
+            return name, "", 1.0, None
+        kept = None
+        if best.kind == "gating":
+            pair = gatings.get(best.name)
+            if isinstance(best.found, nr.reln.Discovery):
+                pair = best.found.arch, best.found.data
+            scale = STARTS[start][depth] or WIDTH**-0.5 / 3**0.5
+            kept = best.kept if pair is None else (
+                nr.reln.consistency(*pair, scale=scale, key=1).share
+            )  # fmt: skip
+    return name, best.name, half(best.trajectory) / half(run), kept
+
+
+def in_float64() -> None:
+    """Let a process compute as this one does."""
+    jax.config.update("jax_enable_x64", True)
 
 
 @claim(
@@ -143,8 +150,11 @@ def advised(cases: list[tuple[str, int, str]]) -> Iterator[tuple[str, str, float
 )
 def advice(full: bool) -> Measurement:
     cases = [(task, depth, start) for task, depth in CASES for start in STARTS]
-    chosen = cases if full else [("xor", 1, "small"), ("xor", 2, "torch")]
-    every = list(advised(chosen))
+    if full:
+        with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=in_float64) as pool:
+            every = list(pool.map(advised, cases))
+    else:
+        every = [advised(case) for case in (("xor", 1, "small"), ("xor", 2, "torch"))]
     used = [each for each in every if each[1]]
     missed = [
         f"{name}: {use} (half-time × {ratio:.3g}, kept {kept})"
@@ -152,4 +162,5 @@ def advice(full: bool) -> Measurement:
         if not abs(ratio - 1) <= LATE or (kept is not None and kept < KEPT)
     ]
     text = f"{len(used)} of {len(every)} are advised, {len(missed)} wrongly"
-    return Measurement(text, not missed, "; ".join(missed))
+    said = "; ".join(f"{name}: {use}" for name, use, _, _ in used)
+    return Measurement(text, not missed, f"missed: {'; '.join(missed)}" if missed else said)

@@ -167,10 +167,10 @@ def matrix_races(rng: np.random.Generator, count: int) -> Iterator[tuple[nr.Race
     SECTION,
     "random contests over matrix blocks, from an aligned start of 0.01 and from actual weights: "
     "the printed time with a relative tolerance of 1e-8 and of 1e-12",
-    "no known time moves by more than its last printed digit, of four",
+    "no known time moves by more than its last printed digit, of four; some rest at saddles",
 )
 def tolerances(full: bool) -> Measurement:
-    rng, count = np.random.default_rng(6), 40 if full else 4
+    rng, count = np.random.default_rng(777), 40 if full else 20
     known = unknown = moved = 0
     worst = 0.0
     for key, (race, criterion) in enumerate(matrix_races(rng, count)):
@@ -191,4 +191,4 @@ def tolerances(full: bool) -> Measurement:
             worst = max(worst, float(digits))
     text = f"at most {worst:.2g} of the last digit over {known} times; {unknown} unknown, {moved} "
     text += "of them with one tolerance alone"
-    return Measurement(text, bool(worst <= 1 and moved == 0))
+    return Measurement(text, bool(worst <= 1 and moved == 0 and unknown > 0))

@@ -12,7 +12,6 @@ import numpy as np
 import neuralrace as nr
 from evidence.promise import Measurement, at_most, claim
 from papers import TooSlow, find
-from papers.claims import Tables, ledger
 from papers.talk import convolution, early_layers, grokking, relative_scale
 
 SECTION = "Figures"
@@ -23,10 +22,8 @@ def by_seed(values: np.ndarray) -> str:
     return ", ".join(f"{v:.3g}" for v in values)
 
 
-def read(
-    name: str, judge: Callable[[Any], tuple[str, bool]], miss: Callable[[], str] = str
-) -> Measurement:
-    """What the stored cells of a figure say, with their device and commit; `miss` explains one."""
+def read(name: str, judge: Callable[[Any], tuple[str, bool]]) -> Measurement:
+    """What the stored cells of a figure say, with their device and commit."""
     figure = find(name)
     try:
         table = figure.run(figure.resolve())
@@ -34,30 +31,8 @@ def read(
         return Measurement("nothing is stored", False, "It has not been measured on a GPU yet.")
     text, met = judge(table)
     missing = int(table.attrs["missing"])
-    note = f"{missing} cells are missing." if missing else "" if met else miss()
+    note = f"{missing} cells are missing." if missing else ""
     return Measurement(f"{text} ({relative_scale.origins(table)})", met and not missing, note)
-
-
-@claim(
-    "talk/grokking-times",
-    SECTION,
-    "Talk, “Decreases the time to grokking” (read from the numbers measured on a GPU): sums modulo "
-    "97, 5 seeds: epochs to generalise with readout over embedding = 64, over those with 1",
-    "< 1 in every seed; the direction is inferred",
-    slow=True,
-)
-def grokking_is_sooner(full: bool) -> Measurement:
-    def judge(table: Any) -> tuple[str, bool]:
-        ratio = grokking.sooner(table)
-        return f"by seed {by_seed(ratio)}; mean {ratio.mean():.3g}", bool((ratio < 1).all())
-
-    return read("talk/grokking", judge, grokking_instead)
-
-
-def grokking_instead() -> str:
-    """What happens instead, with the numbers of the stored cells, as the ledger tells it."""
-    (claim,) = (claim for claim in ledger("talk/grokking") if claim.name == "talk/grokking")
-    return " ".join(claim.measure(Tables()).instead)
 
 
 @claim(

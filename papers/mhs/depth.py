@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.measure import FLOOR, Basis, Measure
+from evidence import FLOOR, Basis, Measure
 from papers.mhs.contextual import apart
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evidence import FLOOR, Basis, Measure
 from papers.figure import Agreement, settings_of
-from papers.measure import FLOOR, Basis, Measure
 from papers.mhs.contextual import STRUCTURES, apart, floor, mean_and_max, seed_floor
 
 if TYPE_CHECKING:

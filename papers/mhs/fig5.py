@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import FLOOR, Basis, Measure
 from papers.figure import Agreement, Figure, Setting, Settings
-from papers.measure import FLOOR, Basis, Measure
 from papers.mhs.contextual import (
     COMMON,
     apart,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import Measure
 from papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from papers.measure import Measure
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import Measure
 from papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from papers.measure import Measure
 from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.routes import make_routes, map_of_all_routes
 

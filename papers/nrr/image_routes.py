@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 import neuralrace as nr
-from papers.cells import keep_rows, kept_rows, origin_of
+from evidence.tables import made as made_here
+from neuralrace.sweeps import CellFile
+from papers.cells import origin_of
 from papers.cells import origins as origins
 from papers.cells import stored_rows as rows_of_package
 from papers.cells import too_slow as too_much
@@ -49,7 +51,7 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
         ),
         "cells": Setting(
             None,
-            "file in which computed cells are kept, to go on from; as of tools/route_images.py",
+            "file in which computed cells are kept, to go on from",
             "ours",
         ),
         "slow": Setting(False, "compute at full size even without a GPU", "ours", quick=True),
@@ -123,7 +125,7 @@ class Found:
     elapsed: float
 
 
-def stored_rows() -> tuple[dict[str, Any], ...]:
+def stored_rows() -> tuple[Mapping[str, Any], ...]:
     """The rows that were measured, on a GPU or small ones on a processor.
 
     Each names its device and commit.
@@ -155,7 +157,7 @@ def measure(cells: Iterable[Cell], settings: Settings) -> xarray.Dataset:
     import jax
 
     cells = list(dict.fromkeys(cells))
-    rows = [row for row in kept_rows(settings["cells"]) if row.get("key", 0) == settings["key"]]
+    rows = [row for row in CellFile(settings["cells"]) if row.get("key", 0) == settings["key"]]
     found = {cell: hit for cell in cells if (hit := find_cell(cell, rows)) is not None}
     stored = {}
     if settings["stored"] and settings["key"] == 0:
@@ -214,16 +216,11 @@ def computed(cells: Sequence[Cell], settings: Settings) -> dict[Cell, Found]:
 
 def keep(found: Iterable[Found], settings: Settings) -> None:
     """Add cells to the file of cells, where there is one."""
-    keep_rows(
-        settings["cells"],
-        (
-            asdict(each.cell)
-            | {"key": settings["key"], "elapsed": each.elapsed}
-            | {k: getattr(each, k).tolist() for k in ("trained", "untrained")}
-            | {"device": each.origin}
-            for each in found
-        ),
-    )
+    file = CellFile(settings["cells"])
+    for each in found:
+        ends = {name: getattr(each, name).tolist() for name in ("trained", "untrained")}
+        cell = asdict(each.cell) | {"key": settings["key"]}
+        file.add(cell, ends | {"elapsed": each.elapsed}, **made_here() | {"device": each.origin})
 
 
 @final
@@ -246,12 +243,12 @@ class Made:
         """The task of a cell, or its moments. Of CIFAR-10, networks are shown features."""
         kind = (cell.images, cell.M, cell.inputs)
         task = self._once(kind, lambda: self._task(cell))
-        if cell.method == "cross":
+        if cell.method in ("cross", "authors"):
             return task
-        kind = (*kind, cell.method)
         if cell.method == "statistics":
-            return self._once(kind, task.moments)
-        return self._once(kind, lambda: task.moments(whiten=True).class_modes())
+            return self._once((*kind, "raw"), task.moments)
+        white = self._once((*kind, "white"), lambda: task.moments(whiten=True))
+        return white if cell.method == "white" else white.class_modes()
 
     def _task(self, cell: Cell) -> ImageRouting:
         from papers.nrr.features import residual_features

@@ -5,8 +5,6 @@ The derivation is in `docs/images.md`, with what was found. Nothing in it is fit
 
 from __future__ import annotations
 
-import importlib.resources
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +13,7 @@ from jaxtyping import Bool
 
 from neuralrace.tasks import circulant_routes, random_routes
 from neuralrace.types import ArrayLike
+from papers.cells import stored_rows
 
 NODES = 101
 """Points of the Gaussian quadrature over the start value of the shared mode."""
@@ -91,14 +90,13 @@ def transfer_from_equal_starts(
     return float((answers[0] - K / (M - K) * rest) / (answers[0] + rest))
 
 
-def printed_rows() -> tuple[dict[str, Any], ...]:
+def printed_rows() -> tuple[Mapping[str, Any], ...]:
     """Races with M = 10, 40 and 100 as measured on a GPU, after the prediction was written down.
 
     Only means over seeds were printed: `trained` (.861 where left out; .8603 to .8612), `untrained`
     and `sd`, the standard deviation of `untrained`, None where it was not printed.
     """
-    text = importlib.resources.files("papers.nrr").joinpath("data/transition.jsonl")
-    return tuple(json.loads(line) for line in text.read_text().splitlines())
+    return stored_rows("nrr", "transition.jsonl")
 
 
 def transferred(trained: ArrayLike, untrained: ArrayLike, classes: int = 10) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
+from evidence import Basis, Measure
 from papers.figure import Agreement, Figure, Setting, Settings
-from papers.measure import Basis, Measure
 from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import Measure
 from papers.figure import Agreement, Figure, Setting, Settings
-from papers.measure import Measure
 from papers.talk.filters import gabor_share, low_frequency_share, of_noise
 from papers.talk.relative_scale import (
     SLIDE,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evidence import Basis, Measure
 from papers.figure import Agreement, Figure, Settings
-from papers.measure import Basis, Measure
 from papers.nrr import fig5
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import Basis, Measure
 from papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from papers.measure import Basis, Measure
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
+from evidence import Basis, Measure
 from papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from papers.measure import Basis, Measure
 from papers.talk.relative_scale import (
     SLIDE,
     Cells,

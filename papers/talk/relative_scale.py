@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from papers.cells import keep_rows, kept_rows, origin_of, stored_rows, too_slow
+from evidence.tables import made
+from neuralrace.sweeps import CellFile
+from papers.cells import origin_of, stored_rows, too_slow
 from papers.cells import origins as origins
 from papers.figure import Agreement, Setting, Settings
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 SLIDE = "Talk, “Impact of relative scale initializations in practice”"
 """The slide, which states two findings in words and gives no settings."""
 
-Row: TypeAlias = dict[str, Any]
+Row: TypeAlias = Mapping[str, Any]
 """One cell: the settings that it depends on, its ratio and seed, and what was measured."""
 
 
@@ -69,16 +71,14 @@ class Cells:
     train: Callable[[Settings, int, Sequence[float]], list[Row]]
     work: Callable[[Settings], float]
 
-    def rows(
-        self, settings: Settings, origin: Mapping[str, str] | None = None
-    ) -> dict[tuple[float, int], Row]:
+    def rows(self, settings: Settings) -> dict[tuple[float, int], Row]:
         """Every cell by ratio and seed: read where it is stored, computed where it is not.
 
-        Without a GPU, cells that would take long are left out where others are stored. `origin`
-        holds the `device` and `commit` to note in cells that are computed.
+        Without a GPU, cells that would take long are left out where others are stored.
         """
         wanted = json.loads(json.dumps({name: settings[name] for name in self.depends}))
-        there = kept_rows(settings["cells"])
+        file = CellFile(settings["cells"])
+        there = tuple(file)
         there += stored_rows("talk", self.file) if settings["stored"] else ()
         places = [(r, seed) for seed in range(settings["seeds"]) for r in settings["ratios"]]
         found = {
@@ -95,12 +95,10 @@ class Cells:
             rest = [] if refusal is not None else rest
         for seed in sorted({seed for _, seed in rest}):
             ratios = [r for r, s in rest if s == seed]
-            made = [
-                wanted | {"ratio": r, "seed": seed} | row | (origin or _here())
-                for r, row in zip(ratios, self.train(settings, seed, ratios), strict=True)
-            ]
-            keep_rows(settings["cells"], made)
-            found |= {(row["ratio"], row["seed"]): row for row in made}
+            for ratio, row in zip(ratios, self.train(settings, seed, ratios), strict=True):
+                cell, origin = wanted | {"ratio": ratio, "seed": seed}, made()
+                file.add(cell, row, **origin)
+                found[ratio, seed] = json.loads(json.dumps({**cell, **row, **origin}))
         return found
 
     def table(
@@ -121,12 +119,6 @@ class Cells:
             {**numbers, "origin": (("ratio", "seed"), places)}, {"ratio": list(ratios)}
         )
         return table.assign_attrs(missing=len(ratios) * len(seeds) - len(rows))
-
-
-def _here() -> dict[str, str]:
-    import jax
-
-    return {"device": f"computed on {jax.devices()[0].device_kind}"}
 
 
 def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:

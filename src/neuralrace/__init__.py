@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from neuralrace.dynamics import train_ensemble as train_ensemble
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.explanation import explain as explain
+    from neuralrace.explanation import predict as predict
     from neuralrace.explorer import explore as explore
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
@@ -91,6 +92,7 @@ _HOME = {
     "train_ensemble": "dynamics",
     "NeuralRaceError": "errors",
     "explain": "explanation",
+    "predict": "explanation",
     "explore": "explorer",
     "GDLN": "gdln",
     "Network": "gdln",

@@ -322,7 +322,7 @@ def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
     return path
 
 
-def writable_folder(folder: Path) -> Path:
+def writable_folder(folder: Path, what: str = "the folder") -> Path:
     """A folder, made if it is not there, in which files can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -330,7 +330,7 @@ def writable_folder(folder: Path) -> Path:
             pass
     except OSError as error:
         raise NeuralRaceError(
-            f"cannot write to the folder {str(folder)!r}",
+            f"cannot write to {what} {str(folder)!r}",
             got=error.strerror or type(error).__name__,
             wanted="a folder that is writable, or that can be made",
             fix="choose another folder, such as --out out/figures",

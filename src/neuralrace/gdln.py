@@ -137,6 +137,7 @@ class Network(abc.ABC):
         return {"arch": self.arch.describe()} | told
 
     @classmethod
+    @door
     def from_description(cls, description: Mapping[str, Any]) -> Network:
         """The network that `describe` described, also after JSON, which turns tuples to lists."""
         told = {name: _frozen(value) for name, value in description.items() if name != "arch"}
@@ -253,6 +254,7 @@ class Network(abc.ABC):
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
         return {edge: weights[edge] for edge in self.arch.matrices}
 
+    @door
     def checked_scales(
         self, scale: ArrayLike | Mapping[str, ArrayLike], kind: str
     ) -> dict[str, float | Array]:
@@ -273,6 +275,7 @@ class Network(abc.ABC):
             for edge, value in scales.items()
         }
 
+    @door
     def prepared(
         self, weights: WeightsLike, data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
@@ -292,6 +295,7 @@ class Network(abc.ABC):
     def _checked(self, weights: WeightsLike) -> Weights:
         return checked_weights(self.arch, weights, self.shapes)
 
+    @door
     def incoming(
         self,
         node: str,

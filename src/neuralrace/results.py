@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.checks import file_path, put_file
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.text import percent, table_lines
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Result", "Sentence", "framed"]
+__all__ = ["SHARE", "TIME", "Result", "Sentence", "framed"]
 
 SENTENCES = 5
 """At most this many sentences of a result are printed, the most important ones."""
@@ -123,12 +125,18 @@ class Result(ABC):
 
         ```
         """
-        store, path = _Store(), Path(path)
+        path = file_path(path, "result.save('result.npz')")
+        require(
+            path.suffix in ("", ".npz"),
+            f"path has the ending {path.suffix!r} of another kind of file",
+            got=repr(path.name),
+            wanted="a file that ends in .npz",
+            fix="result.save('result.npz'); a table is written by result.frame().to_csv('x.csv')",
+        )
+        store, file = _Store(), io.BytesIO()
         text = json.dumps({"result": store.written(self), "objects": store.objects})
-        part = path.with_name(f".{path.name}.part")
-        with part.open("wb") as file:
-            np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
-        return part.replace(path)
+        np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
+        return put_file(path, file.getvalue())
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:

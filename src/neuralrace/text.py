@@ -1,10 +1,12 @@
-"""Results as plain text: tables with aligned columns, shares as per cent, lists and counts."""
+"""Results as plain text: tables with aligned columns, shares as per cent, lists, counts, JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-__all__ = ["numbered", "percent", "several", "table_lines"]
+__all__ = ["dotted", "numbered", "percent", "plain", "several", "table_lines"]
 
 
 def table_lines(
@@ -57,3 +59,45 @@ def several(names: Sequence[str], word: str = "and") -> str:
 def numbered(count: int, what: str, one: str = "one") -> str:
     """`one network`, `2 networks`; with `one="1"` as labels and tables say it."""
     return f"{count} {what}s" if count != 1 else f"{one} {what}"
+
+
+def dotted(
+    content: Mapping[str, Any], before: str = "", leaves: Collection[str] = ()
+) -> Iterator[tuple[str, Any]]:
+    """Every value that is no table, with its dotted key; a table with a key in `leaves` is one.
+
+    ```python
+    >>> from neuralrace.text import dotted
+    >>> dict(dotted({"task": {"builtin": "xor"}, "title": "XoR"}))
+    {'task.builtin': 'xor', 'title': 'XoR'}
+
+    ```
+    """
+    for name, value in content.items():
+        key = f"{before}.{name}" if before else str(name)
+        if isinstance(value, Mapping) and value and not {*value} & {*leaves}:
+            yield from dotted(value, key, leaves)
+        else:
+            yield key, value
+
+
+def plain(value: Any) -> Any:
+    """Any value for JSON: arrays as lists, numbers that are not finite as None, paths as text.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.text import plain
+    >>> plain({"loss": np.array([0.5, np.inf]), "steps": (1, 2)})
+    {'loss': [0.5, None], 'steps': [1, 2]}
+
+    ```
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if hasattr(value, "__fspath__") else value

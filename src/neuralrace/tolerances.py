@@ -185,6 +185,9 @@ BLOCK_RESTS = 1e-4
 ROUTE_RESTS = 1e-10
 """A route from one stationary point to another has come to rest at this speed ‖dW/dt‖ / ‖W‖."""
 
+UNSTABLE = 2.0
+"""Descent is not stable where the loss grows to more than this times its initial value."""
+
 # Contests --------------------------------------------------------------------------------------
 
 COMPARABLE = 0.5
@@ -195,6 +198,12 @@ NEAR_RIVAL = 0.05
 
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
+
+LARGE_START = 0.1
+"""A start is large where the loss of a race there is off by more than this part of the network's.
+
+Its decaying half then matters, which the race leaves out: learning times are off, too.
+"""
 
 # Explanations of a network -----------------------------------------------------------------------
 

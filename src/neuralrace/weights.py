@@ -221,5 +221,6 @@ def warn_if_narrowed(weights: Mapping[str, Array], data: Dataset) -> None:
 def _warn_narrowed() -> None:
     warn_user(
         "float64 data is used in float32, the precision of the weights. For float64 throughout, "
-        "run jax.config.update('jax_enable_x64', True) before making the weights."
+        "run jax.config.update('jax_enable_x64', True) before making the weights, and where they "
+        "come from PyTorch, import them from model.double()."
     )

@@ -579,6 +579,7 @@ class Architecture:
         return cls(*build.siamese(inputs, hidden, outputs, branches))
 
     @classmethod
+    @door
     def autoencoder(cls, *sizes: SupportsIndex) -> Architecture:
         """A tied autoencoder: the decoder has the transposed matrices of the encoder.
 
@@ -630,6 +631,7 @@ class Architecture:
         sizes, edges = {**self.sizes, BIAS: 1}, {**self.edges, **biases}
         return Architecture(sizes, edges, {**self.ties, **ties}, self.frozen)
 
+    @door
     def with_sizes(self, sizes: Mapping[str, int]) -> Architecture:
         """The same graph with nodes of other sizes; what is frozen as a matrix must still fit.
 
@@ -642,6 +644,7 @@ class Architecture:
         """
         return Architecture(sizes, self.edges, self.ties, self.frozen)
 
+    @door
     def part(self, edges: Collection[str]) -> Architecture:
         """The part of the graph that has these edges, in the same order, with what they share.
 

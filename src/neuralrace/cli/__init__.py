@@ -17,8 +17,12 @@ __all__ = ["commands", "main", "pairs", "print_json", "use_float64", "with_look"
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 
-MOVED = ("list", "reproduce", "claims")
-"""Commands on the papers, which were here before 0.2."""
+MOVED = {
+    "list": "python -m papers list",
+    "reproduce": "python -m papers reproduce",
+    "claims": "python -m evidence --only",
+}
+"""Commands on the papers, which were here before 0.2, and what they are now."""
 
 
 class _InOrder(click.Group):
@@ -33,7 +37,7 @@ class _InOrder(click.Group):
                 f"the command {cmd_name!r} is not part of the package",
                 got=f"neuralrace {cmd_name}",
                 wanted=", ".join(self.commands),
-                fix=f"in a checkout of the repository: python -m papers {cmd_name}",
+                fix=f"in a checkout of the repository: {MOVED[cmd_name]}",
             )
         return super().get_command(ctx, cmd_name)
 

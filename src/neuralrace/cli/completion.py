@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
+
+from neuralrace.text import dotted
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_NEURALRACE_COMPLETE"
@@ -31,15 +32,7 @@ def keys_of_study(context: click.Context, parameter: click.Parameter, begun: str
         content = tomllib.loads(Path(files[0]).read_text(encoding="utf-8")) if files else {}
     except (OSError, ValueError):
         return []
-    return _beginning((f"{key}=" for key in _dotted(content)), begun)
-
-
-def _dotted(content: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    for name, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}"
+    return _beginning((f"{key}=" for key, _ in dotted(content)), begun)
 
 
 @click.command()

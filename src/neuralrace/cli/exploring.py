@@ -19,8 +19,9 @@ def explore(
 ) -> None:
     """Open the explorer in the browser: draw gates, move sliders, watch the race.
 
-    FILE is a study to show first. The explorer runs on this machine until Ctrl-C and can be reached
-    from no other, unless --host says so. The address holds a secret: whoever knows it can use it.
+    FILE is a study, or a table (.csv), to show first. The explorer runs on this machine until
+    Ctrl-C and can be reached from no other, unless --host says so. The address holds a secret:
+    whoever knows it can use it.
     """
     from neuralrace.explorer import serve
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from typing import Any
 import click
 
 from neuralrace.cli.completion import keys_of_study
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
+from neuralrace.text import plain
 
 FAILED = 3
 """The exit code where all went on, and some cells failed or are missing."""
@@ -132,13 +132,13 @@ def pairs(changes: tuple[str, ...], example: str = "--set M=5") -> dict[str, str
     found = {}
     for change in changes:
         key, sign, value = change.partition("=")
-        if not sign or not key.strip():
-            raise NeuralRaceError(
-                "a setting is changed by its name and a value",
-                got=repr(change),
-                wanted="KEY=VALUE",
-                fix=f"such as {example}",
-            )
+        require(
+            sign and key.strip(),
+            "a setting is changed by its name and a value",
+            got=repr(change),
+            wanted="KEY=VALUE",
+            fix=f"such as {example}",
+        )
         found[key.strip()] = value
     return found
 
@@ -152,20 +152,7 @@ def read_values(given: Mapping[str, str]) -> dict[str, object]:
 
 def print_json(value: object) -> None:
     """Print a result on one line of JSON."""
-    click.echo(json.dumps(_plain(value), ensure_ascii=False))
-
-
-def _plain(value: Any) -> object:
-    """A value for JSON, which knows neither infinity nor NaN: they become null."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "item"):  # NumPy's numbers
-        value = value.item()
-    if isinstance(value, Path):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    click.echo(json.dumps(plain(value), ensure_ascii=False))
 
 
 def use_float64() -> None:

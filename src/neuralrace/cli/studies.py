@@ -25,7 +25,7 @@ from neuralrace.cli.options import (
     use_float64,
     with_look,
 )
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 
 if TYPE_CHECKING:
     from neuralrace.study import Study
@@ -137,13 +137,13 @@ def run(
         numbers = found.frame().to_dict("list")
         failed = len(found.sweep.failed) + found.sweep.missing
     else:
-        if workers is not None or scheduler is not None or slurm is not None:
-            raise NeuralRaceError(
-                f"{file} has no sweep to share among workers",
-                got="--workers, --scheduler or --slurm",
-                wanted="a section [sweep]",
-                fix="leave them out: a single study runs in this process",
-            )
+        require(
+            workers is None and scheduler is None and slurm is None,
+            f"{file} has no sweep to share among workers",
+            got="--workers, --scheduler or --slurm",
+            wanted="a section [sweep]",
+            fix="leave them out: a single study runs in this process",
+        )
         found = study.run(tell=lambda line: click.echo(line, err=True))
         numbers, failed = found.numbers, len(found.refused)
     page = found.report(folder, command=typed)
@@ -193,13 +193,13 @@ def status(folder: Path, as_json: bool) -> None:
 
     inside = folder / STORE
     store = inside if inside.exists() else folder
-    if not (store / "zarr.json").exists():
-        raise NeuralRaceError(
-            f"there is no sweep in {str(folder)!r}",
-            got="a folder without one" if folder.is_dir() else "no such folder",
-            wanted="the folder of a report, such as out/NAME for the study NAME.toml",
-            fix="`neuralrace run FILE` begins the sweep of a study with a section [sweep]",
-        )
+    require(
+        (store / "zarr.json").exists(),
+        f"there is no sweep in {str(folder)!r}",
+        got="a folder without one" if folder.is_dir() else "no such folder",
+        wanted="the folder of a report, such as out/NAME for the study NAME.toml",
+        fix="`neuralrace run FILE` begins the sweep of a study with a section [sweep]",
+    )
     found, command = how_far(store), store.parent / COMMAND
     if as_json:
         print_json({**asdict(found), "missing": found.missing})

@@ -162,7 +162,7 @@ def contest_frame(found: Contest) -> pandas.DataFrame:
             "strength": entrant.strength,
             "implementable": possible.get(name),
             "residual": float(entrant.race.residual),
-            "exact": bool(entrant.race.is_exact),
+            "exact": entrant.is_exact,
             "method": entrant.method,
             "reference": name not in found.entrants,
             "rough": bool(entrant.starts_roughly),
@@ -177,9 +177,13 @@ def contest_frame(found: Contest) -> pandas.DataFrame:
 def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentence]:
     """See `Contest.sentences`; `leads` say who is first at other criteria."""
     check = found.checked
+    if any(entrant.start.is_large for entrant in found.entrants.values()):
+        yield Sentence("large", _what_is_large(found))
     yield Sentence("first", first_sentence(found))
     if check is None:
-        text = "Not checked: would a ReLU network keep these gates? Ask check()."
+        text = "Not checked: would a ReLU network keep these gates? Ask check(). For what a ReLU "
+        text += "network learns without gates that are given, see types of neurons "
+        text += "(nr.reln.types)."
         yield Sentence("unchecked", text)
     else:
         short = found.winner in check.kept and not check.detail(str(found.winner))
@@ -205,12 +209,23 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
                 yield Sentence("verdict", f"{name}: {check.describe(name)}.")
 
 
+def _what_is_large(found: Contest) -> str:
+    """That the start is too large, and by how much the race is off there."""
+    starts = {name: entrant.start for name, entrant in found.entrants.items()}
+    off = [f"{percent(s.gap)} for {n}" for n, s in starts.items() if s.is_large and s.gap]
+    return (
+        "The start is too large for learning times to be known: the loss of the race there is off "
+        f"by {several(off)}. What follows holds from the part of the start that grows, alone."
+    )
+
+
 def _basis(found: Contest) -> str:
     """What the times refer to: the criterion and the start."""
     levels = {float(f"{entrant.criterion:.9g}") for entrant in found.entrants.values()}
     level = " / ".join(f"{each:.4g}" for each in sorted(levels))
     share = f"{found.rule.criterion:g} of {ZERO}, " * found.rule.relative
-    return f"Criterion: {share}loss {level}; start: {found.start}."
+    assumed = f"; width: {found.width} neurons" * ({*found.candidates} <= {ALIGNED})
+    return f"Criterion: {share}loss {level}; start: {found.start}{assumed}."
 
 
 def in_order(found: Contest) -> list[str]:
@@ -271,6 +286,8 @@ def _whole(found: Contest) -> float | None:
 def lead_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentence]:
     """The losses at which another candidate than the winner leads."""
     if found.winner is None or len(found.entrants) == 1:
+        return
+    if any(entrant.start.is_large for entrant in found.entrants.values()):
         return
     whole, criterion = _whole(found), found.entrants[found.winner].criterion
     what, unit = ("losses", 1.0) if whole is None else ("shares of the initial loss", whole)

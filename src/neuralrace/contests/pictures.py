@@ -12,7 +12,7 @@ from neuralrace.checks import entries, real_array, shown
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.times import moments
 from neuralrace.contests.verdicts import ALIGNED, Kept
-from neuralrace.errors import NeuralRaceError, require
+from neuralrace.errors import require
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, mark_line, shade, style
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def _not_kept(found: PhaseDiagram) -> list[tuple[float, float]]:
 def _draw_trained(ax: Axes, trained: object) -> None:
     fix = "pass trained=(values, times), with one row of times per value and one column per seed"
     pair = entries("trained", trained, fix)
-    if len(pair) != 2:
-        raise NeuralRaceError("trained must be a pair", got=shown(trained), wanted="two", fix=fix)
+    require(len(pair) == 2, "trained must be a pair", got=shown(trained), wanted="two", fix=fix)
     values, times = (real_array("trained", each, fix=fix) for each in pair)
     require(
         values.ndim == 1 and times.ndim == 2 and len(values) == len(times),

@@ -53,11 +53,20 @@ AVERAGE = (
 )
 """Why it is not known when a pathway learns from an average start that does not learn."""
 
+LARGE = (
+    "the start is so large that the part of it that the race leaves out matters; a smaller one is "
+    "predicted"
+)
+"""Why it is not known when a candidate learns whose loss at the start is off (`Start.gap`)."""
+
 DROPPED = (
     "what the tolerance of its reduction dropped keeps the loss above the criterion, and can be "
     "learned; a smaller tolerance drops less"
 )
 """Why it is not known when a candidate learns what its reduction left out."""
+
+SADDLE = "the race rests at a saddle"
+"""Why it is not known when a candidate learns that leaves a saddle by rounding alone."""
 
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
@@ -124,6 +133,11 @@ class Entrant:
         alignment = self.start.alignment
         mixed = alignment is not None and alignment < 1 - EQUAL
         return mixed and max(self.race.arch.path_lengths) > 2
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the reduction drops nothing, and the start leaves out little (`Start.gap`)."""
+        return self.race.is_exact and not self.start.is_large
 
     @property
     def lateness(self) -> str:
@@ -267,7 +281,9 @@ class Rule:
             fix="start nearer to zero, or lower the criterion",
         )
         unknown = found.unknown
-        if (
+        if start.is_large and np.isinf(found.time) and criterion > race.constant:
+            unknown = LARGE
+        elif (
             self.scale is not None
             and np.isinf(found.time)
             and found.unknown != DROPPED
@@ -434,7 +450,7 @@ def expected_start(race: Race, scale: float) -> Start:
 
 
 def _expected(race: Race, scale: float, what: str) -> Start:
-    found = start_from_scale(race.blocks, race.split, scale)
+    found = start_from_scale(race.blocks, race.split, race.outside, scale)
     if found is None:
         raise NeuralRaceError(
             f"{what} has pathways of other than two edges: their average start from random "
@@ -497,10 +513,10 @@ def learning_time(
     """When the loss falls to the criterion, and how that was found.
 
     The closed form is used if there is one. Otherwise the race is solved, for `longest` times one
-    over the largest strength. Where it rests before it reaches the criterion, it may be at a saddle
-    that it leaves by rounding alone: it is solved again with another tolerance, from a start that
-    differs by rounding, and the time is unknown if the two differ. The time is 0 if the criterion
-    is met at the start.
+    over the largest strength. Where it rests before it reaches the criterion, and always where some
+    block is a matrix, it may be at a saddle that it leaves by rounding alone: it is solved again
+    with another tolerance, from a start that differs by rounding, and the time is unknown if the
+    two differ. The time is 0 if the criterion is met at the start.
     """
     if race.constant < criterion <= race.outside:
         return LearningTime(np.inf, "solved race", DROPPED)
@@ -514,12 +530,12 @@ def learning_time(
     if form is not None:
         return LearningTime(float(form.time_to_loss(criterion)), "closed form")
     found, rests = _solved_time(race, start, criterion, longest, rtol)
-    if rests:
+    if rests or any(w.size > 1 for weights in start.weights for w in weights.values()):
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
         again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
         if not abs(found.time - again.time) <= PRINTED * found.time:
-            return LearningTime(np.inf, "solved race", "the race rests at a saddle")
+            return LearningTime(np.inf, "solved race", SADDLE)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import assert_never, final
 import numpy as np
 
 from neuralrace.architecture import BIAS
-from neuralrace.checks import random_key
+from neuralrace.checks import one_of, random_key, shown
 from neuralrace.contests.times import (
     Candidates,
     Entrant,
@@ -20,7 +20,8 @@ from neuralrace.contests.times import (
     with_bias,
 )
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import LARGE, AlignedPatterns, aligned_patterns
@@ -69,6 +70,15 @@ class Kept(StrEnum):
     NOT_REACHED = "not reached"
     NOT_KEPT = "not kept"
     UNKNOWN = "unknown"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Kept:
+        raise NeuralRaceError(
+            "value is not valid",
+            got=shown(value),
+            wanted=f"one of {listed(cls)}",
+            fix="for example Kept('kept')",
+        )
 
 
 BECOMES = {
@@ -128,10 +138,12 @@ class Check:
     unaligned: str | None = None
     curve: Trajectory | None = None
 
+    @door
     def verdict(self, name: str) -> Kept:
         """What a ReLU network would do with a candidate's gates; `describe` has it in words."""
         if self.fastest == 0:
             return Kept.NOT_KEPT
+        one_of("name", name, self.entrants, "a candidate of this contest")
         entrant, share = self.entrants[name], self.kept[name]
         if np.isnan(share) or is_deep(entrant):
             return Kept.UNKNOWN
@@ -149,6 +161,7 @@ class Check:
         """The verdict on every candidate that was measured."""
         return {name: self.verdict(name) for name in self.entrants if name in self.kept}
 
+    @door
     def detail(self, name: str) -> str:
         """What there is to add to a verdict: numbers or a reason; empty where there is nothing."""
         entrant, share, verdict = self.entrants[name], self.kept[name], self.verdict(name)
@@ -176,6 +189,7 @@ class Check:
                 return f"kept share {share:.2f}, not compared with the aligned gates"
         assert_never(verdict)
 
+    @door
     def describe(self, name: str) -> str:
         """The verdict on a candidate in words, with its numbers."""
         verdict, detail = self.verdict(name), self.detail(name)
@@ -195,14 +209,17 @@ class Check:
         rate = entrant.growth_rate
         return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
+    @door
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept, reached and not outrun; None if the check cannot tell."""
         return {Kept.KEPT: True, Kept.UNKNOWN: None}.get(self.verdict(name), False)
 
+    @door
     def is_kept(self, name: str) -> bool:
         """Whether a candidate is known to be kept, reached and not outrun."""
         return self.verdict(name) is Kept.KEPT
 
+    @door
     def expected(self, winner: str | None) -> float | None:
         """When a ReLU network should reach the criterion, or None if nothing reliable is known.
 
@@ -227,6 +244,7 @@ class Check:
     def _is_unreliable(self) -> bool:
         return self.kept.get(ALIGNED, np.nan) < RELIABLE
 
+    @door
     def sentences(self, winner: str | None) -> tuple[Sentence, ...]:
         """The conclusion from the contest as a whole, in sentences."""
         return tuple(self._sentences(winner))

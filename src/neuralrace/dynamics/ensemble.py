@@ -36,6 +36,7 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory.files import network_described
 from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def train_ensemble(
     problem, samples = grid.problem, grid.problem.system.data.n_samples
     size = None if batch_size is None else checked_batch_size(batch_size, samples)
     described = {
-        "network": net, "data": grid.data, "key": starts.key, "seeds": starts.seeds,
-        "scale": scale, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
+        **method_settings(clock, int(stops[-1]), optimizer), **starts.settings,
+        "network": network_described(net), "data": grid.data, "learning_rate": rates,
         "batch_size": batch_size, "loss": problem.settings["loss"], "weights": starts.own,
         "record": sorted(record or {}), "dtype": str(problem.dtype),
         "evaluate": problem.settings.get("evaluate"),

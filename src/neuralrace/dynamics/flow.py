@@ -23,7 +23,7 @@ from neuralrace.door import door
 from neuralrace.dynamics.methods import Flow, Until, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, joined, pose
-from neuralrace.dynamics.systems import State, System
+from neuralrace.dynamics.systems import State, System, checked_state
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
@@ -254,8 +254,8 @@ def solve_flow(
     """
     import diffrax
 
-    until = until or Until()
-    dtype = jnp.result_type(*jax.tree.leaves(state))
+    until, times = until or Until(), checked_times(times)
+    dtype = jnp.result_type(*jax.tree.leaves(checked_state(state)))
     t, method, ends = in_precision(dtype, (times, method, jax.tree.map(np.asarray, until)))
     with _watched() as run:
         solution, last, final = _compiled(run, system, state, method, t, ends)

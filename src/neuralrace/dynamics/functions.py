@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar, final
 
 import jax
 import numpy as np
-from jax.core import Tracer
+
+from neuralrace.checks import is_traced, kind_of
 
 V = TypeVar("V")
 
@@ -69,7 +70,7 @@ def _key(value: object, inside: tuple[object, ...]) -> Any:
         return type(value), repr(value)
     if isinstance(value, tuple):
         return type(value), tuple(_key(each, inside) for each in value)
-    if isinstance(value, np.ndarray | jax.Array) and not isinstance(value, Tracer):
+    if isinstance(value, np.ndarray | jax.Array) and kind_of(value) and not is_traced(value):
         array = np.asarray(value)
         return _key((array.shape, array.dtype, array.tobytes()), inside)
     if isinstance(value, NAMED) and _is_stable(value) and value not in READERS:

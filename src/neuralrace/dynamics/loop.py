@@ -22,7 +22,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from neuralrace.door import door
 from neuralrace.dynamics.methods import Stepper, Until
-from neuralrace.dynamics.systems import Batch, Batches, State, System
+from neuralrace.dynamics.systems import Batch, Batches, State, System, checked_state
+from neuralrace.types import Whole
 
 BUFFER = 2**26
 """Bytes of records that one call may keep; on an accelerator a share of its memory, `SHARE`."""
@@ -163,7 +164,7 @@ def take_steps(
     ```
     """
     asked = stops
-    state = jax.tree.map(jnp.asarray, state)
+    state = jax.tree.map(jnp.asarray, checked_state(state))
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
     problem = (system, method, batches, moments, until or Until())
@@ -515,7 +516,7 @@ def device_memory() -> int:
 
 
 @door
-def unrolled_steps(system: System, state: State, method: Stepper, count: int) -> State:
+def unrolled_steps(system: System, state: State, method: Stepper, count: Whole) -> State:
     """The state after `count` steps on all data, inside a compiled program.
 
     The number of steps is fixed, so that JAX can differentiate through them.
@@ -536,4 +537,4 @@ def unrolled_steps(system: System, state: State, method: Stepper, count: int) ->
         state, memory = inner
         return method.step(system, state, memory)[1:]
 
-    return jax.lax.fori_loop(0, count, step, (state, method.begin(state)))[0]
+    return jax.lax.fori_loop(0, count, step, (checked_state(state), method.begin(state)))[0]

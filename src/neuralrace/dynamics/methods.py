@@ -95,7 +95,11 @@ class Descent(Stepper):
 def _by_code(
     transformation: GradientTransformation | ByCode[GradientTransformation],
 ) -> ByCode[GradientTransformation]:
-    return transformation if isinstance(transformation, ByCode) else ByCode(transformation)
+    return (
+        transformation
+        if isinstance(transformation, ByCode)
+        else ByCode(checked_optimizer(transformation))
+    )
 
 
 @final
@@ -173,7 +177,7 @@ def checked_optimizer(optimizer: GradientTransformation | None) -> GradientTrans
     named = (getattr(optimizer, name, None) for name in ("init", "update"))
     if optimizer is None or not all(map(callable, named)):
         raise NeuralRaceError(
-            "the optimizer is not one of optax",
+            "the optimizer is not a transformation of optax",
             got=repr(optimizer)[:80],
             wanted="an optax.GradientTransformation, which has init and update",
             fix="for example optimizer=optax.adam(1e-3); for plain descent learning_rate=0.1",

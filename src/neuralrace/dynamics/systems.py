@@ -16,10 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from neuralrace.checks import shown
 from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
+from neuralrace.door import door
 from neuralrace.dynamics.record import Recorder
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
@@ -159,6 +161,7 @@ class NetworkSystem(System):
     def loss(self, state: State) -> Float[Array, ""]:
         return self.net.loss(state, self.data, self.measure)
 
+    @door
     def loss_and_step(
         self, state: State, rate: float | Array, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State]:
@@ -216,6 +219,20 @@ class Batches(eqx.Module):
         index = jax.lax.dynamic_slice(order, (first,), (self.size,))
         present = (first + jnp.arange(self.size)) < self.samples
         return Batch(index, present.astype(dtype))
+
+
+def checked_state(state: State) -> State:
+    """A state with at least one array, all of them of floating-point numbers, or an error."""
+    leaves = jax.tree.leaves(state)
+    kinds = [getattr(leaf, "dtype", np.dtype(type(leaf))) for leaf in leaves]
+    require(
+        leaves and all(jnp.issubdtype(kind, np.floating) for kind in kinds),
+        "state is not valid",
+        got=shown(state),
+        wanted="arrays of floating-point numbers, in any pytree",
+        fix="for example state=jnp.array([1.0, 2.0])",
+    )
+    return state
 
 
 def checked_batch_size(batch_size: int, samples: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -39,6 +40,7 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory.files import network_described
 from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
@@ -140,11 +142,11 @@ def train(
     )
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
-        network=net, weights=dict(weights), data=problem.settings["data"],
-        learning_rate=learning_rate, optimizer=optimizer, loss=problem.settings["loss"],
-        record=sorted(record or {}), evaluate=problem.settings.get("evaluate"),
-        batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
-        recording_steps=stops, compression=problem.compression,
+        **method_settings(clock, int(stops[-1]), optimizer) | _batch_settings(batches, key),
+        network=network_described(net), weights=dict(weights), data=problem.settings["data"],
+        loss=problem.settings["loss"], record=sorted(record or {}),
+        evaluate=problem.settings.get("evaluate"), until=until, recording_steps=stops,
+        compression=problem.compression,
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
@@ -287,4 +289,4 @@ def checkpoints_of(
         return None
     every = 1000 if every is None else every
     every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
-    return Checkpoints(folder, every, **run)
+    return Checkpoints(Path(folder), every, **run)

@@ -145,7 +145,11 @@ class Question:
         many = follows or self.ensemble(GDLN(arch), data, self.spreads_on(arch), asked)
         runs = self.runs[:1] if follows else self.runs
         made = self.row(name, GATING, many, _variables(arch, data), runs)
-        return replace(made, kept=_kept(arch, data, self.scale, self.net.leak, asked.key))
+        draws = asked.seeds if hidden_layers(arch) > 1 else 1  # one layer starts as on average
+        keys = [asked.key, *jax.random.split(random_key(asked.key, "explain"), draws - 1)]
+        every = [_kept(arch, data, self.scale, self.net.leak, key) for key in keys]
+        known = [kept for kept in every if kept is not None]
+        return replace(made, kept=min(known, default=None))
 
     def ensemble(
         self,
@@ -322,17 +326,18 @@ def _mean_distance(
 
 
 def _pace(runs: Sequence[Trajectory], many: Sequence[Trajectory]) -> float | None:
-    """The mean half-time of rows over that of the networks; None where the networks have none.
+    """The half-time of a row over the mean of the networks, for the start that is furthest off.
 
-    It is infinite where the rows do not get there while the networks do.
+    It is infinite where one does not get there while the networks do, and None where these do not.
     """
     if not runs:
         return None
-    mean = lambda each: float(np.mean([half_time(run.time, run.loss) for run in each]))
-    ours, theirs = mean(many), mean(runs)
+    halves = lambda each: np.array([half_time(run.time, run.loss) for run in each])
+    theirs = float(halves(runs).mean())
     if not theirs > 0:
         return None
-    return np.inf if np.isnan(ours) else ours / theirs
+    ratios = np.nan_to_num(halves(many) / theirs, nan=np.inf)
+    return float(ratios[np.abs(ratios - 1).argmax()])
 
 
 def neuron_count(arch: Architecture) -> int:

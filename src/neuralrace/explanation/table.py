@@ -72,13 +72,14 @@ class Row:
 
     `name` is shown, and `kind` is `"gating"`, `"staged"`, `"types"` or `"narrow"`. `trajectory` is
     one run of it, None where no network can take the steps of the run that is explained; `differ`
-    is then the part of the samples on which a neuron differs from its pathway. `pace` is its
-    half-time over that of the networks, means over seeds. `loss` is
+    is then the part of the samples on which a neuron differs from its pathway. `pace` is the
+    half-time over the mean of the networks, of the start that is furthest off. `loss` is
     mean |ΔL| / L(0), `outputs` the mean distance of the outputs over √(2 L(0)), both None where no
     network was trained to compare with. `kept` is the share of the gates that a ReLU network would
-    keep (`reln.consistency`), None where there is none. `variables` is how many numbers evolve,
-    None where nothing does. `found` is the `Discovery` or the `NeuronTypes` behind the row, if
-    there is one; that of a narrow network has the gates of its neurons at the end.
+    keep (`reln.consistency`), the least of several draws where the gating is deeper, None where it
+    is not known. `variables` is how many numbers evolve, None where nothing does. `found` is the
+    `Discovery` or the `NeuronTypes` behind the row, if there is one; that of a narrow network has
+    the gates of its neurons at the end.
 
     ```python
     >>> from neuralrace import Trajectory
@@ -216,8 +217,8 @@ class Explanation(Result):
         """Why a row does not describe the network, in words; empty where nothing says so.
 
         Outputs as near as those of another seed are not enough: the loss may be at most 3 times as
-        far away as that of a seed and the half-time off by 15 %, and of the gates of a gating a
-        ReLU network must keep at least 85 %.
+        far away as that of a seed and no half-time off by more than 15 %, whatever the random
+        start, and of the gates of a gating a ReLU network must keep at least 85 %.
         """
         row, floor = self[name], self.floor
         said = []
@@ -316,7 +317,7 @@ class Explanation(Result):
         best = self.best
         if best is None or not isinstance(best.found, Discovery):
             return ()
-        return tuple(f"{best.name}: {text}." for text in best.found.in_words)
+        return (f"Of the {best.name}, {'; '.join(best.found.in_words)}.",)
 
     @property
     def _of_types(self) -> tuple[str, ...]:
@@ -386,8 +387,9 @@ class Explanation(Result):
         that a ReLU network would keep; `variables`, how many numbers evolve; `half_time`; `time`,
         when the loss is down to 10 % of the initial one; `left`, the loss at the end as a part of
         the initial loss; `differ`, the part of the samples on which a neuron differs from its
-        pathway; `pace`, the half-time over that of the networks; `near`, whether the outputs are
-        about as near as those of another seed. NaN where a number is not known.
+        pathway; `pace`, the half-time over that of the networks, of the start that is furthest off;
+        `near`, whether the outputs are about as near as those of another seed. NaN where a number
+        is not known.
         """
         near = {row.name for row in self.near}
         rows: list[dict[str, Any]] = []

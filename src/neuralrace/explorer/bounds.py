@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from neuralrace.explorer.limits import (
     DEPTH,
-    EDGES,
     FEATURES,
-    NODES,
-    OPTIONS,
     RECORDED,
     SAMPLES,
-    SIZES,
     TEXT,
     VALUES,
     WORK,
 )
-from neuralrace.study import Problem, StudyError
+from neuralrace.study import LIMITS, Problem, StudyError
 
 
 def too_much(key: str, what: str, got: object, most: object, fix: str = "") -> StudyError:
@@ -31,6 +26,12 @@ def too_much(key: str, what: str, got: object, most: object, fix: str = "") -> S
         wanted=f"at most {most}",
         fix=fix or "take less; the command line has no such limit",
     )
+
+
+def within(ok: object, key: str, what: str, got: object, most: object, fix: str = "") -> None:
+    """Raise unless something is as small as the explorer takes on."""
+    if not ok:
+        raise too_much(key, what, got, most, fix)
 
 
 def check_values(value: Any, key: str = "", depth: int = 0) -> int:
@@ -65,17 +66,8 @@ def check_values(value: Any, key: str = "", depth: int = 0) -> int:
 
 def check_settings(settings: Any) -> None:
     """Raise where an option of a study costs more than the explorer takes on."""
-    for key, (most, what) in SIZES.items():
-        for place, value in _at(settings, key.split(".")):
-            if len(value) > most:
-                raise too_much(place, f"the number of {what}", len(value), most)
-    for key, (most, what) in OPTIONS.items():
-        for place, value in _at(settings, key.split(".")):
-            sizes = value.values() if isinstance(value, Mapping) else value
-            sizes = sizes if isinstance(value, Mapping | tuple) else [value]
-            largest = max((size for size in sizes if isinstance(size, int | float)), default=0)
-            if largest > most:
-                raise too_much(place, what, largest, f"{most:g}")
+    for key, what, amount, most in settings.too_large():
+        raise too_much(key, what, amount, f"{most:g}")
     if settings.training.record:
         raise StudyError(
             "the page",
@@ -87,32 +79,25 @@ def check_settings(settings: Any) -> None:
         )
 
 
-def _at(value: Any, parts: list[str], place: str = "") -> Iterator[tuple[str, Any]]:
-    """What stands at a dotted key of settings, with its place; `*` is every name of a table."""
-    if value is None:
-        return
-    if not parts:
-        yield place, value
-        return
-    first, *rest = parts
-    inner = value if first == "*" else {first: getattr(value, first)}
-    for name, one in inner.items():
-        yield from _at(one, rest, f"{place}.{name}" if place else name)
-
-
 def check_problem(problem: Problem) -> None:
     """Raise where a task or a gating is larger than the explorer takes on."""
     data = problem.data
-    if data.n_samples > SAMPLES:
-        raise too_much("task", "this task", f"{data.n_samples} samples", f"{SAMPLES} samples")
+    within(
+        data.n_samples <= SAMPLES,
+        "task",
+        "this task",
+        f"{data.n_samples} samples",
+        f"{SAMPLES} samples",
+    )
     features = sum(a.shape[1] for a in (*data.x.values(), *data.y.values()))
     if features > FEATURES:
         got = f"{features} inputs and outputs"
         raise too_much("task", "this task", got, f"{FEATURES} of them")
     for name, (arch, _) in problem.candidates.items():
         nodes, edges = len(arch.sizes), len(arch.edges)
-        if nodes > NODES or edges > EDGES:
-            got, most = f"{nodes} nodes and {edges} edges", f"{NODES} and {EDGES}"
+        if nodes > LIMITS["nodes"] or edges > LIMITS["edges"]:
+            got = f"{nodes} nodes and {edges} edges"
+            most = f"{LIMITS['nodes']} and {LIMITS['edges']}"
             raise too_much(f"gatings.{name}", "the graph of this gating", got, most)
 
 
@@ -122,20 +107,20 @@ def check_training(problem: Problem, networks: int | None = None, *, recorded: b
     networks = training.seeds if networks is None else networks
     weights = sum(arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
     work = float(training.steps) * networks * weights * problem.data.n_samples
-    if work > WORK:
-        raise too_much(
-            "training.steps",
-            "this training",
-            f"{training.steps} steps of {networks} networks with {weights} weights",
-            f"{max(1, int(training.steps * WORK / work))} steps",
-            "fewer steps, networks or neurons",
-        )
+    within(
+        work <= WORK,
+        "training.steps",
+        "this training",
+        f"{training.steps} steps of {networks} networks with {weights} weights",
+        f"{max(1, int(training.steps * WORK / work))} steps",
+        "fewer steps, networks or neurons",
+    )
     records = len(training.record_at or ()) or training.steps // training.every + 2
-    if recorded and float(records) * networks * weights > RECORDED:
-        raise too_much(
-            "training.record_every",
-            "what is recorded",
-            f"{records} records of {networks} networks with {weights} weights",
-            f"{RECORDED:.0e} numbers",
-            "record less often, or train fewer or narrower networks",
-        )
+    within(
+        not recorded or float(records) * networks * weights <= RECORDED,
+        "training.record_every",
+        "what is recorded",
+        f"{records} records of {networks} networks with {weights} weights",
+        f"{RECORDED:.0e} numbers",
+        "record less often, or train fewer or narrower networks",
+    )

@@ -14,8 +14,7 @@ from typing import Any, Literal, final
 
 from neuralrace import tasks
 from neuralrace.explorer.bounds import too_much
-from neuralrace.explorer.limits import WIDTH
-from neuralrace.study import StudyError
+from neuralrace.study import LIMITS, StudyError
 
 Kind = Literal["number", "integer", "switch", "choice"]
 
@@ -94,11 +93,13 @@ def _count(name: str, default: int, least: int, most: int, about: str = "", **mo
 
 _STRUCTURES = ("hierarchy", "ring", "crossed")
 _SIGN = Parameter("sign", "choice", 1.0, choices=(1.0, -1.0), about="swaps the two answers")
-_KEY = _count("key", 0, 0, 99, "which random draw of the task", label="task seed", limit=2**31 - 1)
-_TOTAL = _count("total", 128, 4, 512, "neurons of all pathways together", step=4, limit=WIDTH,
-                label="neurons in all")  # fmt: skip
-_HIDDEN = _count("hidden", 64, 1, 256, "neurons of each pathway", limit=WIDTH,
-                 label="neurons each")  # fmt: skip
+_KEY = _count(
+    "key", 0, 0, 99, "which random draw of the task", label="task seed", limit=LIMITS["key"]
+)
+_TOTAL = _count("total", 128, 4, 512, "neurons of all pathways together", step=4,
+                limit=LIMITS["width"], label="neurons in all")  # fmt: skip
+_HIDDEN = _count("hidden", 64, 1, 256, "neurons of each pathway",
+                 limit=LIMITS["width"], label="neurons each")  # fmt: skip
 
 PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
     "extended_xor": (

@@ -14,7 +14,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.messages import curve, number
 from neuralrace.explorer.showing import Tell, rounded, texts
-from neuralrace.explorer.state import problem_of, without, wrong
+from neuralrace.explorer.state import need, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
 from neuralrace.relu import ReLUNetwork
@@ -55,7 +55,7 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     answer = ANSWERS["train"](Work(problem, relu=runs))
     return {
         "final": [number(loss) for loss in runs.loss[:, -1]],
-        "learning_time": [number(time) for time in answer.frame().iloc[:, -1]],
+        "learning_time": [number(time) for time in answer.frame()["time"]],
         "sentences": texts(answer),
     }
 
@@ -188,7 +188,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
         answer = ANSWERS["types"](Work(problem))
-    found = answer.value[0] if isinstance(answer.value, tuple) else answer.value
+    found = answer.value
     at = np.unique(np.linspace(0, len(found.time) - 1, 80).astype(int))  # at most so many
     states, shares = found.states[at], found.shares[at]
     return {
@@ -221,14 +221,14 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
     """Train ReLU networks and find gates in their activity, as a gating for the state."""
     problem = problem_of(without(message.get("state"), "gatings"), ["discover"], trust)
     check_training(problem, recorded=True)
-    if not _can_slide(problem.relu):
-        raise wrong(
-            "network.widths",
-            "gates of several hidden layers cannot be drawn as pathways",
-            f"hidden nodes {', '.join(problem.relu.arch.hidden)}",
-            "one hidden layer",
-            "for example widths = 128; nr.reln.discover takes deeper networks",
-        )
+    need(
+        _can_slide(problem.relu),
+        "network.widths",
+        "gates of several hidden layers cannot be drawn as pathways",
+        f"hidden nodes {', '.join(problem.relu.arch.hidden)}",
+        "one hidden layer",
+        "for example widths = 128; nr.reln.discover takes deeper networks",
+    )
     work = Work(problem, lambda line: tell("progress", {"line": line}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -53,19 +53,6 @@ def number(value: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def plain(value: Any) -> Any:
-    """Any value for JSON: arrays as lists, numbers that are not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
-
-
 def dumps(message: Any) -> str:
     """A message as JSON; in ASCII, since texts of a page may hold halves of characters."""
     return json.dumps(message, allow_nan=False, separators=(",", ":"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +16,7 @@ from neuralrace.explorer.catalogue import called
 from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell, texts
-from neuralrace.explorer.state import problem_of, without, wrong
+from neuralrace.explorer.state import need, problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import ANSWERS, Work
 
@@ -34,18 +35,17 @@ def phases(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, An
 
 def _axes(over: Any) -> list[dict[str, Any]]:
     """The keys that are varied, with their values."""
-    if not isinstance(over, list) or len(over) not in (1, 2):
-        raise wrong(
-            "over",
-            "a phase diagram needs one or two keys",
-            f"{over!r:.60}",
-            "a list of one or two",
-            'for example [{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}]',
-        )
+    need(
+        isinstance(over, list) and len(over) in (1, 2),
+        "over",
+        "a phase diagram needs one or two keys",
+        f"{over!r:.60}",
+        "a list of one or two",
+        'for example [{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}]',
+    )
     found = [_axis(one, f"over.{i}") for i, one in enumerate(over)]
     cells = int(np.prod([len(axis["values"]) for axis in found]))
-    if cells > limits.CELLS:
-        raise bounds.too_much("over", "this grid", f"{cells} contests", limits.CELLS)
+    bounds.within(cells <= limits.CELLS, "over", "this grid", f"{cells} contests", limits.CELLS)
     if len({axis["key"] for axis in found}) < len(found):
         raise wrong(
             "over.1.key",
@@ -64,16 +64,15 @@ def _axis(one: Any, key: str) -> dict[str, Any]:
     count = given.get("count", 21)
     named = isinstance(name, str) and len(name) < 200
     numbers = _is_number(low) and _is_number(high) and _is_whole(count)
-    if not named or not numbers or low >= high or count < 2:  # type: ignore[operator]
-        raise wrong(
-            key,
-            "this is no axis of a phase diagram",
-            f"{one!r:.120}",
-            "a key, start below stop, and a count of 2 or more",
-            '{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}',
-        )
-    if count > limits.PHASES:
-        raise bounds.too_much(f"{key}.count", "this number", count, limits.PHASES)
+    need(
+        named and numbers and low < high and count >= 2,  # type: ignore[operator]
+        key,
+        "this is no axis of a phase diagram",
+        f"{one!r:.120}",
+        "a key, start below stop, and a count of 2 or more",
+        '{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}',
+    )
+    bounds.within(count <= limits.PHASES, f"{key}.count", "this number", count, limits.PHASES)
     first, last = float(low), float(high)  # type: ignore[arg-type]
     log = given.get("log") is True and first > 0
     values = np.geomspace(first, last, count) if log else np.linspace(first, last, count)
@@ -93,14 +92,14 @@ def _is_whole(value: Any) -> bool:
 def _with(state: Any, key: str, value: Any) -> Any:
     """The state with another number at a dotted key that it has, or that a section may have."""
     parts = key.split(".")
-    if not isinstance(state, Mapping) or parts[0] not in ("task", "network", "contest", "gatings"):
-        raise wrong(
-            "over.0.key",
-            "this key cannot be varied",
-            f"{key!r:.60}",
-            "a number of the task, the network, a gating or the contest",
-            "for example task.parameters.delta",
-        )
+    need(
+        isinstance(state, Mapping) and parts[0] in ("task", "network", "contest", "gatings"),
+        "over.0.key",
+        "this key cannot be varied",
+        f"{key!r:.60}",
+        "a number of the task, the network, a gating or the contest",
+        "for example task.parameters.delta",
+    )
     return _changed(state, parts, key, value)
 
 
@@ -108,14 +107,14 @@ def _changed(table: Any, parts: list[str], key: str, value: Any) -> dict[str, An
     first, *rest = parts
     inner = table.get(first, {} if rest else None) if isinstance(table, Mapping) else None
     is_leaf = not rest and isinstance(inner, int | float | None) and not isinstance(inner, bool)
-    if not isinstance(table, Mapping) or not (is_leaf or (rest and isinstance(inner, Mapping))):
-        raise wrong(
-            "over.0.key",
-            "there is no number of this name",
-            f"{key!r:.60}",
-            "the dotted key of a number of the state",
-            "for example task.parameters.delta",
-        )
+    need(
+        isinstance(table, Mapping) and (is_leaf or (rest and isinstance(inner, Mapping))),
+        "over.0.key",
+        "there is no number of this name",
+        f"{key!r:.60}",
+        "the dotted key of a number of the state",
+        "for example task.parameters.delta",
+    )
     return {**table, first: _changed(inner, rest, key, value) if rest else value}
 
 
@@ -186,19 +185,14 @@ def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -
 
     ```
     """
-    runs: list[tuple[str, float, float]] = []
-    for value, winner in zip(values, winners, strict=True):
-        who = winner or "nobody"
-        if runs and runs[-1][0] == who:
-            runs[-1] = (who, runs[-1][1], value)
-        else:
-            runs.append((who, value, value))
+    places = zip((winner or "nobody" for winner in winners), values, strict=True)
+    runs = [(who, [v for _, v in those]) for who, those in groupby(places, key=itemgetter(0))]
     if len(runs) == 1:
         return f"{runs[0][0]} is first for {drawn(name, values)}."
-    (first, _, end), *middle, (last, begin, _) = runs
-    parts = [f"{first} up to {name} = {end:.3g}"]
-    parts += [f"{who} from {a:.3g} to {b:.3g}" for who, a, b in middle]
-    told = ", ".join([*parts, f"{last} from {name} = {begin:.3g} on"])
+    (first, begin), *middle, (last, end) = runs
+    parts = [f"{first} up to {name} = {begin[-1]:.3g}"]
+    parts += [f"{who} from {those[0]:.3g} to {those[-1]:.3g}" for who, those in middle]
+    told = ", ".join([*parts, f"{last} from {name} = {end[0]:.3g} on"])
     return f"For {drawn(name, values)}, the first is {told}."
 
 

@@ -14,8 +14,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, Entrant
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.limits import GATINGS
-from neuralrace.explorer.messages import curve, error_of, number, plain
+from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.showing import (
     Tell,
     branches_of,
@@ -25,13 +24,14 @@ from neuralrace.explorer.showing import (
     pathway_list,
     rounded,
 )
-from neuralrace.explorer.state import problem_of, without, wrong
+from neuralrace.explorer.state import need, problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.reduction import Race, reduce
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
 from neuralrace.study import (
+    LIMITS,
     Problem,
     StudyError,
     Work,
@@ -39,7 +39,7 @@ from neuralrace.study import (
     contest_sentences,
     race_sentence,
 )
-from neuralrace.text import numbered
+from neuralrace.text import numbered, plain
 from neuralrace.tolerances import EQUAL, LONGER
 from neuralrace.trajectory import Trajectory
 
@@ -75,7 +75,7 @@ def tolerant(state: Any, trust: Trust) -> tuple[Problem, dict[str, dict[str, str
     """The problem of a state without the gatings that cannot be built, and what is wrong there."""
     state = without(state)
     failed: dict[str, dict[str, str]] = {}
-    for _ in range(GATINGS + 1):
+    for _ in range(int(LIMITS["gatings"]) + 1):
         try:
             return problem_of(state, ["contest"], trust), failed
         except StudyError as error:
@@ -179,10 +179,14 @@ def _until(asked: Any) -> float:
     """How long curves shall last at least."""
     if asked is None:
         return 0.0
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
-        raise wrong(
-            "until", "this is no time", f"{asked!r:.60}", "a number above 0", "leave it out"
-        )
+    need(
+        not isinstance(asked, bool) and isinstance(asked, int | float) and asked > 0,
+        "until",
+        "this is no time",
+        f"{asked!r:.60}",
+        "a number above 0",
+        "leave it out",
+    )
     return float(asked)
 
 
@@ -293,15 +297,15 @@ def equations(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str,
     contest, _ = contest_of(problem)
     entrants = {} if contest is None else contest.entrants
     chosen = message.get("gating") or (contest and contest.winner) or next(iter(entrants), None)
-    if not isinstance(chosen, str) or chosen not in entrants:
-        raise wrong(
-            "gating",
-            "there is no such gating",
-            f"{chosen!r:.60}",
-            f"one of {', '.join(entrants) or '–'}",
-            "choose a gating",
-        )
-    race = entrants[chosen].race
+    need(
+        isinstance(chosen, str) and chosen in entrants,
+        "gating",
+        "there is no such gating",
+        f"{chosen!r:.60}",
+        f"one of {', '.join(entrants) or '–'}",
+        "choose a gating",
+    )
+    race = entrants[str(chosen)].race
     return {"gating": chosen, "parts": shown(equations_of(race)), "printed": str(race)}
 
 
@@ -337,14 +341,14 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     found |= {"sentences": [], "aligned": None}
     if contest is None:
         return found
-    if problem.settings.network.bias:
-        raise wrong(
-            "network.bias",
-            "whether networks with output biases would keep these gates is not known",
-            "bias = true",
-            "a column of ones in the task, which is a bias of the hidden neurons",
-            "leave out bias",
-        )
+    need(
+        not problem.settings.network.bias,
+        "network.bias",
+        "whether networks with output biases would keep these gates is not known",
+        "bias = true",
+        "a column of ones in the task, which is a bias of the hidden neurons",
+        "leave out bias",
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the check says it in its sentences
         check = contest.check()
@@ -445,7 +449,7 @@ def reduced(arch: Architecture, data: Dataset, *, tolerance: float | None = None
     return _reduced(_Question(arch, data.digest(), tolerance, data))
 
 
-@lru_cache(maxsize=2 * GATINGS)
+@lru_cache(maxsize=2 * int(LIMITS["gatings"]))
 def _reduced(question: _Question) -> Race:
     """The races of two states with as many gatings as there may be."""
     options = {} if question.tolerance is None else {"tolerance": question.tolerance}

@@ -127,8 +127,7 @@ def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:
     if set(files) == {"study.toml", "study.py"}:
         return None
     size = sum(map(len, files.values()))
-    if size > limits.REPORT:
-        raise bounds.too_much("", name, f"{size} bytes", f"{limits.REPORT} bytes")
+    bounds.within(size <= limits.REPORT, "", name, f"{size} bytes", f"{limits.REPORT} bytes")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
@@ -225,8 +224,9 @@ def unpacked(archive: Any) -> tuple[str, dict[str, str] | None]:
         data = base64.b64decode(archive, validate=True) if isinstance(archive, str) else b""
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             names = file.namelist()
-            if len(names) > MEMBERS:
-                raise bounds.too_much("zip", "this archive", f"{len(names)} files", MEMBERS)
+            bounds.within(
+                len(names) <= MEMBERS, "zip", "this archive", f"{len(names)} files", MEMBERS
+            )
             studies = sorted((n for n in names if n.endswith(".toml")), key=_place)
             if not studies:
                 raise _none(", ".join(names[:6]) or "an empty archive")
@@ -251,8 +251,13 @@ def _place(name: str) -> tuple[bool, int, str]:
 def _read(file: zipfile.ZipFile, name: str) -> str:
     with file.open(name) as member:
         data = member.read(4 * limits.TABLE + 1)  # at most four bytes a character
-    if len(data) > 4 * limits.TABLE:
-        raise bounds.too_much("zip", f"{name:.60}", "a larger file", f"{limits.TABLE} characters")
+    bounds.within(
+        len(data) <= 4 * limits.TABLE,
+        "zip",
+        f"{name:.60}",
+        "a larger file",
+        f"{limits.TABLE} characters",
+    )
     return data.decode("utf-8")
 
 

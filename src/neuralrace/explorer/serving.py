@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.checks import switch
-from neuralrace.errors import NeuralRaceError, install_extra
+from neuralrace.errors import NeuralRaceError, install_extra, require
 from neuralrace.explorer.guard import LOOPBACK, new_token
 from neuralrace.explorer.limits import CLIENTS, MESSAGE
 from neuralrace.explorer.trust import Trust, trust_of
@@ -36,11 +36,12 @@ def serve(
 ) -> None:
     """Serve the explorer until it is interrupted.
 
-    **Arguments:** `study`, the file of a study to show first. `host`, the address to bind to: the
-    loopback address by default, which no other machine can reach. `port`, 8477 by default if that
-    is free. `token`, a secret in the address, by default a random one; give your own to have the
-    same address after a restart. `trust`, whether the study may call its own Python functions.
-    `browser`, whether to open the page. `tell` is called with the address once it can be opened.
+    **Arguments:** `study`, the file of a study to show first, or a table (.csv), of which a study
+    is drafted as by `neuralrace new`. `host`, the address to bind to: the loopback address by
+    default, which no other machine can reach. `port`, 8477 by default if that is free. `token`, a
+    secret in the address, by default a random one; give your own to have the same address after a
+    restart. `trust`, whether the study may call its own Python functions. `browser`, whether to
+    open the page. `tell` is called with the address once it can be opened.
 
     ```python
     >>> from neuralrace.explorer import serve
@@ -160,13 +161,13 @@ def _needed() -> tuple[Any, Any]:
 def _checked_token(token: str | None) -> str:
     if token is None:
         return new_token()
-    if not TOKEN.fullmatch(token):
-        raise NeuralRaceError(
-            "this cannot be a token",
-            got=f"{len(token)} characters",
-            wanted="16 letters, digits, '-' and '_' or more",
-            fix="leave it out for a random one",
-        )
+    require(
+        TOKEN.fullmatch(token),
+        "this cannot be a token",
+        got=f"{len(token)} characters",
+        wanted="16 letters, digits, '-' and '_' or more",
+        fix="leave it out for a random one",
+    )
     return token
 
 

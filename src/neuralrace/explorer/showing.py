@@ -11,12 +11,14 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.messages import curve, number, plain
+from neuralrace.explorer.messages import curve, number
 from neuralrace.explorer.state import expression, label_expression, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
+from neuralrace.report import Table
 from neuralrace.results import Result
 from neuralrace.study import Problem, feature_names, read_table
+from neuralrace.text import plain
 
 Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Sends a part of an answer; raises where the answer is no longer wanted."""
@@ -257,6 +259,7 @@ def state_of_pair(arch: Architecture, data: Dataset) -> dict[str, Any]:
     if data.sample_weight is not None:
         task["weight"] = "weight_of_sample"
         columns["weight_of_sample"] = np.asarray(data.sample_weight)
+    rows = list(zip(*(column.tolist() for column in columns.values()), strict=True))
     state: dict[str, Any] = {
         "title": "A gated network",
         "task": task,
@@ -264,7 +267,10 @@ def state_of_pair(arch: Architecture, data: Dataset) -> dict[str, Any]:
         "gatings": {NAME: _gating(arch, data)},
         "training": {"learning_rate": 0.05, "steps": 1000, "seeds": 1, "key": 0},
         "contest": {"criterion": 0.5, "relative": True},
-        "table": {"name": f"{NAME}.csv", "text": _csv(columns)},
+        "table": {
+            "name": f"{NAME}.csv",
+            "text": Table([*columns], rows).csv(),
+        },
     }
     if "gates" in state["gatings"][NAME]:
         hidden = {v: arch.sizes[v] for v in arch.hidden}
@@ -289,16 +295,3 @@ def _gating(arch: Architecture, data: Dataset) -> dict[str, Any]:
             fix="round the gates, or divide the node",
         )
     return {"gates": {name: gate.astype(int).tolist() for name, gate in gates.items()}}
-
-
-def _csv(columns: dict[str, np.ndarray]) -> str:
-    """Columns as the text of a table, every number with all its digits."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    values = [column.tolist() for column in columns.values()]
-    writer.writerows(zip(*values, strict=True))
-    return text.getvalue()

@@ -20,9 +20,9 @@ import numpy as np
 
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.catalogue import check_builtin, default_state
-from neuralrace.explorer.messages import plain
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import Problem, Study, StudyError
+from neuralrace.text import plain
 
 LEFT_OUT = ("sweep", "quick")
 """Sections of a study that the explorer has no use for."""
@@ -34,6 +34,12 @@ TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .-]{0,80}\.csv")
 def wrong(key: str, what: str, got: object, wanted: object, fix: str) -> StudyError:
     """An error of a key of the state."""
     return StudyError("the page", key, what, got=got, wanted=wanted, fix=fix)
+
+
+def need(ok: object, key: str, what: str, got: object, wanted: object, fix: str) -> None:
+    """Blame a key of the state unless something holds."""
+    if not ok:
+        raise wrong(key, what, got, wanted, fix)
 
 
 # ---- from the page ------------------------------------------------------------------------------
@@ -96,10 +102,13 @@ def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
     """The sections of a state as a study has them, and the folder of its files."""
     state = checked(state)
     table, view = state.get("table"), state.get("view")
-    if len(repr(view)) > limits.VIEW:
-        raise bounds.too_much(
-            "view", "what the page keeps", f"{len(repr(view))} characters", "20 kB"
-        )
+    bounds.within(
+        len(repr(view)) <= limits.VIEW,
+        "view",
+        "what the page keeps",
+        f"{len(repr(view))} characters",
+        "20 kB",
+    )
     given = {k: v for k, v in state.items() if k not in ("table", "view", *LEFT_OUT)}
     bounds.check_values(given)
     folder = trust.folder if table is None else put_table(table, trust)
@@ -226,17 +235,22 @@ def put_table(table: Any, trust: Trust) -> Path:
     if len(text) > limits.TABLE:
         got = f"{len(text)} characters"
         raise bounds.too_much("table", "this table", got, f"{limits.TABLE} characters")
-    if not TABLE_NAME.fullmatch(name) or ".." in name:
-        raise wrong(
-            "table.name",
-            "this cannot be the name of a table",
-            f"{name!r:.60}",
-            "letters, digits, spaces, '_', '-' and '.', with .csv at its end",
-            "for example fruit.csv",
-        )
+    need(
+        TABLE_NAME.fullmatch(name) and ".." not in name,
+        "table.name",
+        "this cannot be the name of a table",
+        f"{name!r:.60}",
+        "letters, digits, spaces, '_', '-' and '.', with .csv at its end",
+        "for example fruit.csv",
+    )
     lines = text.count("\n") + 1
-    if lines > 2 * limits.SAMPLES:
-        raise bounds.too_much("table", "this table", f"{lines} lines", f"{limits.SAMPLES} lines")
+    bounds.within(
+        lines <= 2 * limits.SAMPLES,
+        "table",
+        "this table",
+        f"{lines} lines",
+        f"{limits.SAMPLES} lines",
+    )
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -47,13 +47,14 @@ class Trust:
 
     def digest(self) -> str:
         """What the study and the files that it reads hold now, as a short text; "" for none."""
-        if self.study is None:
+        if not self.content:
             return ""
         try:
             files = self.now().files
         except NeuralRaceError:  # whoever reads the study says what is wrong
             files = frozenset()
-        paths = (self.study, *(self.folder / name for name in sorted(files)))
+        own = () if self.study is None else (self.study,)
+        paths = (*own, *(self.folder / name for name in sorted(files)))
         return "-".join(content_digest(path) or "none" for path in paths)
 
 
@@ -61,8 +62,11 @@ def trust_of(study: str | Path | None, tables: Path, code: bool = False) -> Trus
     """What states may name: what the study of the command line names."""
     if study is None:
         return Trust(tables)
-    from neuralrace.study import Study
+    from neuralrace.study import Study, draft
 
+    if Path(study).suffix == ".csv":
+        content, _ = draft(study)
+        return Trust(tables, content, Path(study).resolve().parent, code)
     document = Study.load(study).document
     return Trust(tables, document.content, document.folder.resolve(), code, Path(study).resolve())
 

@@ -214,7 +214,7 @@ def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
         if any(arch.edges[e][1] in backward for e in arch.outgoing[node]) and node in forward:
             backward.add(node)
     edges = {e: st for e, st in arch.edges.items() if st[0] in backward and st[1] in backward}
-    return arch.part(edges) if edges else None
+    return arch.part(list(edges)) if edges else None
 
 
 def _aligned(mixer: Mixer) -> dict[str, Matrix]:

@@ -421,7 +421,8 @@ Way: TypeAlias = tuple[str, bool]
 
 def turned_to(way: Way, shape: tuple[int, int]) -> tuple[int, int]:
     """The shape of a matrix as a way takes it."""
-    return shape[::-1] if way[1] else shape
+    rows, columns = shape
+    return (columns, rows) if way[1] else shape
 
 
 def ways(arch: Architecture, node: str) -> tuple[list[Way], list[Way]]:

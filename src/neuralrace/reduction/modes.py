@@ -229,14 +229,20 @@ class ModeTable(Result):
         """The modes in their order, the first of them by what they tell apart."""
         if not self.names:
             return "No modes: nothing is learned."
-        timed = np.flatnonzero(np.isfinite(self.half_time)).tolist()
-        if not timed:
-            return "No mode has a half-time that is known in closed form."
+        known = np.isfinite(self.half_time)
+        timed, others = np.flatnonzero(known).tolist(), np.flatnonzero(~known).tolist()
         said = [f"{self.meaning(self.names[i])} (t = {self.half_time[i]:.3g})" for i in timed]
         more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
-        return f"First {', then '.join(said[:SAID])}{more}."
+        order = f"First {', then '.join(said[:SAID])}{more}" * bool(timed)
+        if not others:
+            return f"{order}."
+        words = {n: n if n in self.unnamed else self.meaning(n) for n in self.names}
+        named = [f"{words[self.names[i]]} (s = {self.drive[i]:.3g})" for i in others[:SAID]]
+        named += [f"{len(others) - SAID} more"] * (len(others) > SAID)
+        left = f"{several(named)} {'has' if len(others) == 1 else 'have'} no half-time in closed "
+        place = "and may come before, between or after these" if timed else "race.solve follows it"
+        return f"{order}{'; ' * bool(timed)}{left}form, {place}."
 
-    @door
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How far, and on which side, every item stands in every mode; returns the axes.
 
@@ -340,7 +346,7 @@ def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
     )
     if start is not None:
         return race.start(start)
-    found = start_from_scale(race.blocks, race.split, weight_scale(scale))
+    found = start_from_scale(race.blocks, race.split, race.outside, weight_scale(scale))
     if found is None:
         raise NeuralRaceError(
             "the average start from random weights is known for pathways of two edges alone",

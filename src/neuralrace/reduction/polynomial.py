@@ -255,7 +255,8 @@ def gradient_system(
     own, at = np.split(place.reshape(-1), [len(powers)])
     slopes, wide = np.zeros((K, len(table))), np.zeros((len(errors), len(table)))
     np.add.at(slopes, (k, at), each[pair] * degrees[pair, k])
-    np.add.at(wide, (slice(None), own), errors)
+    for column, values in zip(own, errors.T, strict=True):
+        wide[:, column] += values
     inner = [[sum(float((p[e] * q[e]).sum()) for e in p if e in q) for q in parts] for p in parts]
     velocity = -np.linalg.solve(np.array(inner), slopes)
     keep = (velocity != 0).any(axis=0) | (wide != 0).any(axis=0)

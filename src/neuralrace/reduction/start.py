@@ -13,17 +13,18 @@ import jax
 import numpy as np
 
 from neuralrace.checks import check_known
+from neuralrace.dataset import zero_loss
 from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.tied_start import Aside, tied_start
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
-from neuralrace.statistics import SplitNetwork
+from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
-from neuralrace.tolerances import ROUNDING, TINY
+from neuralrace.tolerances import LARGE_START, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -40,14 +41,15 @@ class Start:
     Assumption 2.1.2), and small for wide random weights, of which only the growing half along the
     modes matters. It does not depend on the scale of the weights. `gap` does: it is the distance of
     the race's loss at the start from that of the network, as a part of the latter, and a prediction
-    of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
-    weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
-    used with any race that it fits. `halved` are the places of the blocks that start from the
-    growing half of their modes alone; `network` holds the weights of the network that they are
-    from, at the time `since` before this start, to go back to where the other half matters. `noise`
-    is how much random shared weights within a class of hidden nodes, such as W_h of a recurrent
-    network, may add to the growth of a mode, as a part of it: the prediction is good where it is
-    small. `aside` has what the starts of such modes leave out, to see where it matters after all.
+    of the loss is off by at least this at t = 0; from a scale, of what the network has on average.
+    Both are `None` for a start that was not made from weights. `data` is the digest of the data of
+    its race; a start made by hand has none, and can be used with any race that it fits. `halved`
+    are the places of the blocks that start from the growing half of their modes alone; `network`
+    holds the weights of the network that they are from, at the time `since` before this start, to
+    go back to where the other half matters. `noise` is how much random shared weights within a
+    class of hidden nodes, such as W_h of a recurrent network, may add to the growth of a mode, as a
+    part of it: the prediction is good where it is small. `aside` has what the starts of such modes
+    leave out, to see where it matters after all.
 
     ```python
     >>> import neuralrace as nr
@@ -70,6 +72,11 @@ class Start:
     since: float = 0.0
     noise: float | None = None
     aside: Mapping[int, Aside | None] = field(default_factory=dict)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the weights are too large for their growing half to stand for them (`gap`)."""
+        return self.gap is not None and self.gap > LARGE_START
 
     @door
     def is_whole(self, block: int) -> bool:
@@ -228,16 +235,38 @@ def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix
     return sum(float(flow.losses(flow.start[None]).sum()) for flow in flows)
 
 
-def start_from_scale(blocks: Sequence[Block], whole: SplitNetwork, scale: float) -> Start | None:
+def start_from_scale(
+    blocks: Sequence[Block], whole: SplitNetwork, constant: float, scale: float
+) -> Start | None:
     """Where random weights of this standard deviation start a race on average.
 
-    None where some pathway has other than two edges.
+    `constant` is the loss outside blocks. None where some pathway has other than two edges.
     """
     found = [average_start(block, whole.arch.sizes, scale) for block in blocks]
     known = tuple(weights for weights in found if weights is not None)
     if len(known) < len(blocks):
         return None
-    return Start(known, None, f"the average of random weights of standard deviation {scale:g}")
+    loss = _average_loss(whole, scale)
+    gap = abs(constant + _initial_loss(blocks, known) - loss) / loss if loss else None
+    how = f"the average of random weights of standard deviation {scale:g}"
+    return Start(known, None, how, gap=gap)
+
+
+def _average_loss(whole: SplitNetwork, scale: float) -> float:
+    """The loss of a network at Gaussian weights of this standard deviation σ, on average.
+
+    Independent weights have no part in common: E‖h_t‖² is the sum of |t| σ² g_e² E‖h_s‖² over the
+    edges e = (s, t), times g_t². Targets are not correlated with it.
+    """
+    factor, arch = class_factor(whole.data), whole.arch
+    squared = replace(factor, gates={name: g**2 for name, g in factor.gates.items()})
+    spread = {e: arch.sizes[t] * scale**2 for e, (_, t) in arch.edges.items()}
+    shown = {
+        s: np.bincount(factor.row_class, (x**2).sum(axis=1), factor.count)
+        for s, x in factor.x.items()
+    }
+    sums = Mixer(arch, squared).path_sums(spread)
+    return zero_loss(whole.data) + sum(float(T @ shown[s]) for (_, s), T in sums.items()) / 2
 
 
 def _overlap(

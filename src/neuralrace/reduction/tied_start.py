@@ -229,7 +229,7 @@ def _at_class(
     for n in inner:
         off = np.linalg.norm(weights[n] - gamma[n] * np.eye(len(weights[n])), 2)
         step = {**gamma, n: gamma[n] + 1e-30j}
-        slope = through_class(block.arch, block.factor, here, step).imag / 1e-30
+        slope = np.imag(through_class(block.arch, block.factor, here, step)) / 1e-30
         noise += float(off * np.linalg.norm(slope, 2))
     return _AtClass(reads, writes, s, vt.T[:, : len(s)], u[:, : len(s)], noise, gamma)
 

@@ -60,7 +60,7 @@ class Together:
                 basis[v] = np.concatenate([before, directions], axis=1)
                 places[-1][v] = slice(before.shape[1], basis[v].shape[1])
         used = {e for block in blocks for e in block.arch.edges}
-        arch = network.arch.part(used)
+        arch = network.arch.part(list(used))
         arch = arch.with_sizes({v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes})
         factor = restricted(class_factor(network.data), arch, basis=basis)
         name, drive = ", ".join(b.name for b in blocks), max(b.drive for b in blocks)

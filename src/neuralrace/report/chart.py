@@ -107,7 +107,7 @@ def strokes(curves: Curves) -> list[str]:
     from matplotlib.colors import to_hex
 
     ramp = colormaps["viridis"]
-    places = {name: 0.25 + 0.6 * i / (len(names) - 1) for i, name in enumerate(names)}
+    places = {name: 0.92 * i / (len(names) - 1) for i, name in enumerate(names)}
     return [to_hex(ramp(places[curve.name])) for curve in curves.curves]
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.report.page import Equation
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def formula(equation: Equation) -> str:
 
 def _checked(given: Typeset) -> str:
     """MathML of before, which must have no other elements, and be closed where it ends."""
-    if not (given.startswith("<math ") and given.endswith("</math>") and _is_plain(given)):
-        raise NeuralRaceError(
-            "this is no formula that was typeset before",
-            got=f"{str(given)!r:.80}",
-            wanted="MathML",
-            fix="give the expression of SymPy",
-        )
+    require(
+        (given.startswith("<math ") and given.endswith("</math>") and _is_plain(given)),
+        "this is no formula that was typeset before",
+        got=f"{str(given)!r:.80}",
+        wanted="MathML",
+        fix="give the expression of SymPy",
+    )
     return str(given)
 
 

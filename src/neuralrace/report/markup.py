@@ -160,10 +160,11 @@ def _environment() -> Environment:
 
 
 def _inline(text: str) -> Markup:
-    """Escaped text, words between backticks as code."""
+    """Escaped text, words between backticks as code; numbers are not parted from their signs."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
+    kept = re.sub(r"(?<=\d) (?=%)|(?<=\bt) (?==)|(?<=\bt =) (?=\d)", "\u00a0", str(text))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(kept))))
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -175,7 +176,10 @@ def _numeric(table: Table) -> list[bool]:
     columns = zip(*table.rows, strict=True) if table.rows else ((),) * len(table.head)
     there = ([_plain(cell) for cell in column if cell is not None] for column in columns)
     is_number = lambda cell: isinstance(cell, int | float) and not isinstance(cell, bool)
-    return [bool(cells) and all(map(is_number, cells)) for cells in there]
+    return [
+        name in table.right or (bool(cells) and all(map(is_number, cells)))
+        for name, cells in zip(table.head, there, strict=True)
+    ]
 
 
 def _plain(cell: Any) -> Any:
@@ -197,7 +201,7 @@ def _cells(table: Table) -> Iterator[list[tuple[str, Any]]]:
 def _cell(cell: Any, numeric: bool) -> tuple[str, Any]:
     if isinstance(cell, bool):
         return "truth", cell
-    text = value(cell).replace(" %", "\u00a0%")  # not broken between number and sign
+    text = value(cell)
     return "number" if numeric else "words" * (len(text) > 24), text
 
 

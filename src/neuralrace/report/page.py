@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralrace.checks import entries, one_of, real_array, shown
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, require
 from neuralrace.plot import FORMATS, current_look, picture_bytes
+from neuralrace.results import Result, as_text
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -75,7 +76,8 @@ class Table:
 
     **Arguments:** `rows` hold texts, numbers (shown to four digits), True and False (shown as a
     tick and a cross) and None (a dash). `caption` stands above. If `file` names a CSV file,
-    `write` puts the table into it, with every digit, and links it.
+    `write` puts the table into it, with every digit, and links it: `data`, if that is given, which
+    may have more columns. `right` names columns whose texts are numbers.
 
     ```python
     >>> from neuralrace import report
@@ -93,21 +95,23 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
     file: str = ""
+    data: str = ""
+    right: Collection[str] = ()
 
     def __post_init__(self) -> None:
         for i, row in enumerate(self.rows):
-            if len(row) != len(self.head):
-                raise NeuralRaceError(
-                    f"row {i + 1} of a table does not fit its head",
-                    got=f"{len(row)} cells",
-                    wanted=f"{len(self.head)} cells: {', '.join(map(str, self.head))}",
-                    fix="give one cell per column, None where there is nothing to show",
-                )
+            require(
+                len(row) == len(self.head),
+                f"row {i + 1} of a table does not fit its head",
+                got=f"{len(row)} cells",
+                wanted=f"{len(self.head)} cells: {', '.join(map(str, self.head))}",
+                fix="give one cell per column, None where there is nothing to show",
+            )
         _check_optional_file(self.file)
 
     @classmethod
-    def of(cls, frame: pandas.DataFrame, caption: str = "", file: str = "") -> Table:
-        """The table of a result: what `frame()` returns; its CSV is that of the frame.
+    def of(cls, found: Result | pandas.DataFrame, caption: str = "", file: str = "") -> Table:
+        """The table of a result as it is printed; its CSV is that of `frame()`, with all columns.
 
         ```python
         >>> import pandas
@@ -118,16 +122,15 @@ class Table:
 
         ```
         """
-        return cls(
-            list(map(str, frame)),
-            [list(map(_cell, row)) for row in frame.itertuples(index=False)],
-            caption,
-            file,
-        )
+        is_result = isinstance(found, Result)
+        frame, table = (found.frame(), found._printed()) if is_result else (found, found)
+        shown = as_text(frame if table is None else table)
+        rows, right = shown.to_numpy().tolist(), tuple(shown.attrs["right"])
+        return cls(list(shown), rows, caption, file, frame.to_csv(index=False), right)
 
     def csv(self) -> str:
         """The table as CSV, numbers to the last digit."""
-        return _csv([self.head, *self.rows])
+        return self.data or _csv([self.head, *self.rows])
 
 
 @final
@@ -162,13 +165,13 @@ class Curve:
         y = real_array(f"y of curve {self.name!r}", self.y, wanted="(T,) or (S, T)", fix=fix)
         one_of("kind of curve", self.kind, KINDS, "solid: 'simulation'; dashed: 'theory'")
         fits = x.ndim == 1 and y.ndim in (1, 2) and y.shape[-1:] == x.shape and y.size > 0
-        if not fits:
-            raise NeuralRaceError(
-                f"curve {self.name!r} does not fit its x",
-                got=f"x of shape {x.shape}, y of shape {y.shape}",
-                wanted="x (T,) and y (T,) or (S, T), not empty",
-                fix="record both at the same moments",
-            )
+        require(
+            fits,
+            f"curve {self.name!r} does not fit its x",
+            got=f"x of shape {x.shape}, y of shape {y.shape}",
+            wanted="x (T,) and y (T,) or (S, T), not empty",
+            fix="record both at the same moments",
+        )
         if not (np.isfinite(x).all() and (np.diff(x) >= 0).all()):
             raise NeuralRaceError(
                 f"x of curve {self.name!r} is out of order",
@@ -221,22 +224,22 @@ class Curves:
     file: str = ""
 
     def __post_init__(self) -> None:
-        if not self.curves:
-            raise NeuralRaceError(
-                "there are no curves to draw",
-                got="an empty list",
-                wanted="at least one Curve",
-                fix="for example Curves([Curve('loss', time, loss)])",
-            )
+        require(
+            self.curves,
+            "there are no curves to draw",
+            got="an empty list",
+            wanted="at least one Curve",
+            fix="for example Curves([Curve('loss', time, loss)])",
+        )
         pairs = [(curve.name, curve.kind) for curve in self.curves]
         for pair in pairs:
-            if pairs.count(pair) > 1:
-                raise NeuralRaceError(
-                    "two curves of the same kind have the same name",
-                    got=f"{pair[0]!r}, {pair[1]}, {pairs.count(pair)} times",
-                    wanted="a name and a kind for each curve that no other has",
-                    fix="name them apart, or give the seeds of one curve together as (S, T)",
-                )
+            require(
+                pairs.count(pair) <= 1,
+                "two curves of the same kind have the same name",
+                got=f"{pair[0]!r}, {pair[1]}, {pairs.count(pair)} times",
+                wanted="a name and a kind for each curve that no other has",
+                fix="name them apart, or give the seeds of one curve together as (S, T)",
+            )
         _check_optional_file(self.file)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
@@ -479,19 +482,26 @@ class Page:
             for one in entries(name, getattr(self, name), f"pass a list: {name}=[…]"):
                 check_kind(f"an entry of {name}", one, kind, f"give {kind.__name__}s in {name}")
 
+    def parts(self) -> Iterator[Part]:
+        """All parts of all sections, in their order; a section comes before what is in it."""
+        left: list[Part] = list(reversed(self.sections))
+        while left:
+            yield (part := left.pop())
+            left += [*part.parts][::-1] if isinstance(part, Section) else []
+
 
 def file_name(name: object) -> str:
     """The name of a file in the folder of a page, or below it."""
     text = name if isinstance(name, str) else ""
     path = PurePosixPath(text)
     outside = path.is_absolute() or ".." in path.parts
-    if not path.name or outside or text == PAGE or re.search(r"[\x00-\x1f\\:]", text):
-        raise NeuralRaceError(
-            "this cannot be the name of a file beside the page",
-            got=f"{name!r:.80}",
-            wanted=f"a path below the page's folder, with slashes, other than {PAGE!r}",
-            fix="for example 'losses.csv' or 'data/run.nc'",
-        )
+    require(
+        path.name and not outside and text != PAGE and not re.search(r"[\x00-\x1f\\:]", text),
+        "this cannot be the name of a file beside the page",
+        got=f"{name!r:.80}",
+        wanted=f"a path below the page's folder, with slashes, other than {PAGE!r}",
+        fix="for example 'losses.csv' or 'data/run.nc'",
+    )
     return text
 
 
@@ -502,14 +512,6 @@ def _check_optional_file(name: str) -> None:
 
 def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-
-def _cell(value: Any) -> Cell:
-    """A value of a frame as it is kept in a table: what is missing is None."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return None
-    return value if type(value) in (bool, int, float, str) else str(value)
 
 
 def _csv(rows: Sequence[Sequence[Cell]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.report.page import Curve, Curves, Equation, Kind, Part, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -66,13 +66,13 @@ def curves_of(
         found += [
             Curve(n, run.time, values, kind) for n, values in named_curves(run, what, label).items()
         ]
-    if len(clocks) > 1:
-        raise NeuralRaceError(
-            "these runs have different clocks",
-            got=", ".join(f"{name!r} over {clock}" for clock, name in clocks.items()),
-            wanted="runs over time, or runs over steps",
-            fix="draw them apart",
-        )
+    require(
+        len(clocks) <= 1,
+        "these runs have different clocks",
+        got=", ".join(f"{name!r} over {clock}" for clock, name in clocks.items()),
+        wanted="runs over time, or runs over steps",
+        fix="draw them apart",
+    )
     xlabel = next(iter(clocks), "time")
     return Curves(found, xlabel=xlabel, ylabel=what, ylog=ylog, caption=caption, alt=alt, file=file)
 

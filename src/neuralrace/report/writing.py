@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from neuralrace.checks import file_path, not_overwritten, put_file, writable_folder
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.plot import current_look, picture_bytes
 from neuralrace.report.chart import drawn_curves
 from neuralrace.report.markup import html, picture_width
@@ -49,13 +49,13 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
     for name, content in contents.items():
         path = target / name
         if content is None:
-            if not path.is_file():
-                raise NeuralRaceError(
-                    f"the page links a file {name!r} that is not there",
-                    got="no content, and no such file in the folder of the page",
-                    wanted="the content, or the file",
-                    fix=f"File({name!r}, about, content), or save the file there first",
-                )
+            require(
+                path.is_file(),
+                f"the page links a file {name!r} that is not there",
+                got="no content, and no such file in the folder of the page",
+                wanted="the content, or the file",
+                fix=f"File({name!r}, about, content), or save the file there first",
+            )
             continue
         put_file(path, content)
     return put_file(target / PAGE, html(page, _widths(page, target)).encode())
@@ -64,7 +64,7 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
 def _widths(page: Page, folder: Path) -> dict[str, float]:
     """The widths of the pictures that are files beside the page."""
     found = {}
-    for part in _parts(page.sections):
+    for part in page.parts():
         if isinstance(part, Picture) and isinstance(part.source, str):
             with (folder / part.source).open("rb") as file:
                 found[part.source] = picture_width(file.read(5000))
@@ -76,19 +76,19 @@ def _contents(page: Page) -> dict[str, bytes | None]:
     found: dict[str, bytes | None] = {}
     for name, content in _linked(page):
         data = content.encode() if isinstance(content, str) else content
-        if data is not None and found.get(name, data) not in (None, data):
-            raise NeuralRaceError(
-                f"two things are to go into the same file {name!r}",
-                got="two contents that differ",
-                wanted="a name of its own for each file",
-                fix="rename one of them",
-            )
+        require(
+            data is None or found.get(name, data) in (None, data),
+            f"two things are to go into the same file {name!r}",
+            got="two contents that differ",
+            wanted="a name of its own for each file",
+            fix="rename one of them",
+        )
         found[name] = found.get(name) if data is None else data
     return found
 
 
 def _linked(page: Page) -> Iterator[tuple[str, bytes | str | None]]:
-    for part in _parts(page.sections):
+    for part in page.parts():
         match part:
             case Table() | Curves() if part.file:
                 yield part.file, part.csv()
@@ -99,13 +99,6 @@ def _linked(page: Page) -> Iterator[tuple[str, bytes | str | None]]:
             case _:
                 pass
     yield from ((file.name, file.content) for file in page.files)
-
-
-def _parts(parts: Sequence[Part]) -> Iterator[Part]:
-    for part in parts:
-        yield part
-        if isinstance(part, Section):
-            yield from _parts(part.parts)
 
 
 # ---- pictures and curves also as files ----------------------------------------------------------

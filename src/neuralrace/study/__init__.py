@@ -11,6 +11,7 @@ from neuralrace.study.answers import (
 from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
+from neuralrace.study.limits import LIMITS
 from neuralrace.study.naming import feature_names
 from neuralrace.study.new import draft, new_study
 from neuralrace.study.outputs import OUTPUTS
@@ -24,6 +25,7 @@ from neuralrace.study.work import Work
 __all__ = [
     "ANSWERS",
     "GATINGS",
+    "LIMITS",
     "OUTPUTS",
     "STORE",
     "TASKS",

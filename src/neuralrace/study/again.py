@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
-from neuralrace.report import File, Page, Part, Picture, Section, from_json, write
+from neuralrace.errors import NeuralRaceError, require
+from neuralrace.report import File, Page, Picture, from_json, write
 from neuralrace.study.document import Document, read_document
 from neuralrace.study.result import KEPT
 from neuralrace.study.study import Study
@@ -83,20 +82,20 @@ def write_again(folder: str | Path, out: str | Path | None = None) -> Rewritten:
     page = _kept(folder)
     if out.resolve() != folder.resolve():
         _copy(page, folder, writable_folder(out))
-    pictures = sum(isinstance(part, Picture) for part in _parts(page.sections))
+    pictures = sum(isinstance(part, Picture) for part in page.parts())
     return Rewritten(write(page, out), pictures)
 
 
 def read_sweep(store: Path) -> SweepResult:
     """What a sweep of a study has found so far, from its store alone."""
     found = open_sweep(store)
-    if not found.definition.function.endswith(f":{answer_cells.__name__}"):
-        raise NeuralRaceError(
-            f"the sweep in {str(store)!r} is not that of a study",
-            got=f"the function {found.definition.function!r}",
-            wanted="a store that `neuralrace run` made",
-            fix="nr.open_sweep reads any sweep, and Sweep.plot draws it",
-        )
+    require(
+        found.definition.function.endswith(f":{answer_cells.__name__}"),
+        f"the sweep in {str(store)!r} is not that of a study",
+        got=f"the function {found.definition.function!r}",
+        wanted="a store that `neuralrace run` made",
+        fix="nr.open_sweep reads any sweep, and Sweep.plot draws it",
+    )
     return SweepResult(Study(_document(found, store.parent)), found)
 
 
@@ -130,22 +129,15 @@ def _kept(folder: Path) -> Page:
 
 def _copy(page: Page, folder: Path, out: Path) -> None:
     """The files beside a page into another folder."""
-    linked = [part for part in _parts(page.sections) if isinstance(part, File)]
+    linked = [part for part in page.parts() if isinstance(part, File)]
     for file in [*page.files, *linked]:
         source, target = folder / file.name, out / file.name
-        if not source.is_file():
-            raise NeuralRaceError(
-                f"the report in {str(folder)!r} has lost its file {file.name!r}",
-                got="no such file",
-                wanted="the whole folder, as it was written",
-                fix="copy the file back, or run the study again",
-            )
+        require(
+            source.is_file(),
+            f"the report in {str(folder)!r} has lost its file {file.name!r}",
+            got="no such file",
+            wanted="the whole folder, as it was written",
+            fix="copy the file back, or run the study again",
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-
-
-def _parts(parts: Sequence[Part]) -> Iterator[Part]:
-    for part in parts:
-        yield part
-        if isinstance(part, Section):
-            yield from _parts(part.parts)

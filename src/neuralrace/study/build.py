@@ -132,10 +132,10 @@ def task_call(task: Task, folder: Path, files: Mapping[Path, str]) -> Any:
         return None
     columns = lambda end, node: {name or node: list(names) for name, names in end.items()}
     options: dict[str, Any] = {"x": columns(task.x, "x"), "y": columns(task.y, "y")}
-    options |= {"labels": list(task.labels)}
-    options |= {} if task.weight is None else {"weight": task.weight}
-    options |= {"standardise": True} if task.standardise else {}
-    options |= {"scale": dict(task.scale)} if task.scale else {}
+    groups = {name: list(columns) for name, columns in task.groups.items()}
+    extra = {"weight": task.weight, "standardise": task.standardise, "scale": dict(task.scale)}
+    extra |= {"labels": list(task.labels), "groups": groups}
+    options |= {n: each for n, each in extra.items() if each or n == "labels"}
     return Call("nr.study.read_task", copied(task.file, folder, files), **options)
 
 
@@ -291,13 +291,13 @@ def masks_of(
 ) -> Given:
     """For each pathway where it is on: a mask, or None for always."""
     if gating.masks is not None:
-        if not gating.masks:
-            raise (place / "masks").error(
-                "there are no pathways",
-                got="masks = {}",
-                wanted="one expression per pathway",
-                fix='for example masks = { one = "context == 1" }',
-            )
+        (place / "masks").require(
+            gating.masks,
+            "there are no pathways",
+            got="masks = {}",
+            wanted="one expression per pathway",
+            fix='for example masks = { one = "context == 1" }',
+        )
         masks = _evaluated(gating.masks, settings, data, folder, place / "masks")
         return Given(value(masks, _none), code(masks))
     if gating.each is not None:
@@ -412,13 +412,13 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
 
 
 def _check_mask(mask: np.ndarray, data: Dataset, place: Place, name: str) -> None:
-    if mask.shape != (data.n_samples,):
-        raise place.error(
-            f"the mask {name!r} does not fit the task",
-            got=f"{len(mask)} values",
-            wanted=f"{data.n_samples}, one per sample",
-            fix="write one row per sample, in the order of the task",
-        )
+    place.require(
+        mask.shape == (data.n_samples,),
+        f"the mask {name!r} does not fit the task",
+        got=f"{len(mask)} values",
+        wanted=f"{data.n_samples}, one per sample",
+        fix="write one row per sample, in the order of the task",
+    )
     if not mask.any():
         raise place.error(
             f"the pathway {name!r} is on for no sample",

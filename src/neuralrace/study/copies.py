@@ -56,13 +56,13 @@ def own_modules(settings: Settings) -> list[str]:
 
 def check_modules(problem: Problem) -> None:
     """Raise where a module of the study has the name of the script in its report."""
-    if SCRIPT in copies(problem).values():
-        raise problem.place.error(
-            "a module beside the study has the name of the script in its report",
-            got=SCRIPT,
-            wanted="another name",
-            fix="rename the module, and change `python` in the study",
-        )
+    problem.place.require(
+        SCRIPT not in copies(problem).values(),
+        "a module beside the study has the name of the script in its report",
+        got=SCRIPT,
+        wanted="another name",
+        fix="rename the module, and change `python` in the study",
+    )
 
 
 def copied_files(problem: Problem) -> list[File]:

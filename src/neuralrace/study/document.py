@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from pathlib import Path
@@ -68,13 +68,13 @@ class Document:
 
 
 def _with(content: Any, key: str, parts: list[str], value: Any, place: Place) -> dict[str, Any]:
-    if not isinstance(content, Mapping) or not all(parts):
-        raise place.error(
-            f"{key!r} is no dotted key of a study",
-            got=repr(key),
-            wanted="section.key, such as training.steps",
-            fix="check the spelling",
-        )
+    place.require(
+        isinstance(content, Mapping) and all(parts),
+        f"{key!r} is no dotted key of a study",
+        got=repr(key),
+        wanted="section.key, such as training.steps",
+        fix="check the spelling",
+    )
     first, *rest = parts
     inner = _with(content.get(first, {}), key, rest, value, place) if rest else value
     return {**content, first: inner}
@@ -130,16 +130,6 @@ def value_of(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-
-
-def dotted(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no table, with its dotted key."""
-    for name, value in content.items():
-        key = f"{before}.{name}" if before else str(name)
-        if isinstance(value, Mapping) and value:
-            yield from dotted(value, key)
-        else:
-            yield key, value
 
 
 # ---- writing ------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
-from neuralrace.study.places import nearest
+from neuralrace.errors import NeuralRaceError, require, spelled
 
 LONGEST = 1000
 """Characters of an expression. A longer one belongs in a file of masks."""
@@ -223,20 +222,20 @@ def _read(name: Name, names: Mapping[str, np.ndarray]) -> np.ndarray:
             f"there is no label {name.name!r}",
             got=repr(name.name),
             wanted=f"one of {', '.join(names)}",
-            fix=nearest(name.name, names) or "name a label of the task, a column or a node",
+            fix=spelled(name.name, names, "name a label of the task, a column or a node"),
         )
     array = np.asarray(names[name.name])
     if array.ndim == 1 and name.column is None:
         return array
     columns = array.shape[1] if array.ndim == 2 else 0
     column = 0 if name.column is None and columns == 1 else name.column
-    if column is None or not 0 <= column < columns:
-        raise NeuralRaceError(
-            f"{name.name!r} has {columns or 'no'} columns",
-            got=str(name),
-            wanted=f"{name.name}[0] … {name.name}[{columns - 1}]" if columns else name.name,
-            fix="columns are counted from 0" if columns else "leave out the brackets",
-        )
+    require(
+        column is not None and 0 <= column < columns,
+        f"{name.name!r} has {columns or 'no'} columns",
+        got=str(name),
+        wanted=f"{name.name}[0] … {name.name}[{columns - 1}]" if columns else name.name,
+        fix="columns are counted from 0" if columns else "leave out the brackets",
+    )
     return array[:, column]
 
 

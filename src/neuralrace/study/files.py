@@ -11,8 +11,7 @@ import numpy as np
 from neuralrace.checks import by_name, file_path, list_of_names, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
-from neuralrace.study.places import nearest
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 
 Columns: TypeAlias = str | Iterable[str] | Mapping[str, str | Iterable[str]]
 """Names of columns: for one node, or `{node: columns}`."""
@@ -32,6 +31,7 @@ def read_task(
     weight: str | None = None,
     standardise: bool = False,
     scale: Mapping[str, float] | None = None,
+    groups: Mapping[str, Iterable[str]] | None = None,
 ) -> Dataset:
     """A task from a table: CSV (one row per sample), npz or netCDF (arrays, samples first).
 
@@ -41,9 +41,11 @@ def read_task(
     **Arguments:** `x` and `y`, the columns (arrays) that are inputs and targets: a list for one
     node called `x` or `y`, or `{node: columns}`. `labels`, columns that say what a sample is.
     `weight`, the column of sample weights. `standardise` shifts and scales every input column to
-    mean 0 and standard deviation 1; a column that is constant is only shifted. `scale` multiplies
-    columns of inputs and targets, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it
-    away, and 2 makes a property that is a target twice as strong.
+    mean 0 and standard deviation 1; a column that is constant is only shifted, and one of −1, 0 and
+    1 alone, such as a sign or a part of a one-hot code, stays as it is. `scale` multiplies columns
+    of inputs and targets, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it away, and 2
+    makes a property that is a target twice as strong. `groups` names several columns at once:
+    `groups={"cue": ["rule1", "rule2"]}` with `scale={"cue": 0.5}` multiplies both.
 
     ```python
     >>> import tempfile
@@ -61,15 +63,15 @@ def read_task(
     table, named = read_table(path), list_of_names("labels", labels)
     nodes = {"x": _by_node(x, "x"), "y": _by_node(y, "y")}
     for end, columns in nodes.items():
-        if not any(columns.values()):
-            raise NeuralRaceError(
-                f"{'inputs' if end == 'x' else 'targets'} of the file are not named",
-                got=f"no {end}",
-                wanted=f"columns among {', '.join(table)}",
-                fix=f'for example {end} = ["{next(iter(table), "column")}"]',
-            )
+        require(
+            any(columns.values()),
+            f"{'inputs' if end == 'x' else 'targets'} of the file are not named",
+            got=f"no {end}",
+            wanted=f"columns among {', '.join(table)}",
+            fix=f'for example {end} = ["{next(iter(table), "column")}"]',
+        )
     used = [name for end in nodes.values() for names in end.values() for name in names]
-    factors = _scale(scale, used)
+    factors = _scale(scale, used, _groups(groups, used))
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
@@ -100,13 +102,13 @@ def read_masks(path: str | Path) -> dict[str, np.ndarray]:
     table = read_table(path)
     found = {}
     for name, column in table.items():
-        if column.dtype.kind not in "fiub" or column.ndim != 1 or not np.isfinite(column).all():
-            raise NeuralRaceError(
-                f"the mask {name!r} does not hold one number per sample",
-                got=f"{column.dtype} of shape {column.shape}",
-                wanted="0 and 1, or real gates, none missing",
-                fix="write 1 where the pathway is on, and 0 elsewhere",
-            )
+        require(
+            column.dtype.kind in "fiub" and column.ndim == 1 and np.isfinite(column).all(),
+            f"the mask {name!r} does not hold one number per sample",
+            got=f"{column.dtype} of shape {column.shape}",
+            wanted="0 and 1, or real gates, none missing",
+            fix="write 1 where the pathway is on, and 0 elsewhere",
+        )
         found[name] = column.astype(float)
     return found
 
@@ -127,20 +129,20 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
     ```
     """
     path = file_path(path, "my.csv")
-    if path.suffix not in KINDS:
-        raise NeuralRaceError(
-            f"{path.name!r} is of an unknown kind",
-            got=path.suffix or "no ending",
-            wanted=f"a file that ends in {', '.join(KINDS)}",
-            fix="save the table as CSV",
-        )
+    require(
+        path.suffix in KINDS,
+        f"{path.name!r} is of an unknown kind",
+        got=path.suffix or "no ending",
+        wanted=f"a file that ends in {', '.join(KINDS)}",
+        fix="save the table as CSV",
+    )
     if not path.is_file():
         there = sorted(p.name for p in path.parent.glob("*") if p.suffix in KINDS)
         raise NeuralRaceError(
             f"there is no file {path.name!r}",
             got=str(path),
             wanted=f"a file that is there: {', '.join(there[:8]) or 'no table is in this folder'}",
-            fix=nearest(path.name, there) or "paths are relative to the folder of the study",
+            fix=spelled(path.name, there, "paths are relative to the folder of the study"),
         )
     try:
         table = {".csv": _csv, ".npz": _npz, ".nc": _netcdf}[path.suffix](path)
@@ -154,13 +156,13 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
             wanted=f"a table as {path.suffix[1:]}, one row per sample",
             fix="open it by hand, and save it again",
         ) from error
-    if not table or not all(len(column) for column in table.values()):
-        raise NeuralRaceError(
-            f"{path.name!r} has no rows",
-            got=f"columns {', '.join(table) or '–'}",
-            wanted="one row per sample below a line with the names of the columns",
-            fix="check that the file is the one you mean",
-        )
+    require(
+        table and all(len(column) for column in table.values()),
+        f"{path.name!r} has no rows",
+        got=f"columns {', '.join(table) or '–'}",
+        wanted="one row per sample below a line with the names of the columns",
+        fix="check that the file is the one you mean",
+    )
     return table
 
 
@@ -169,13 +171,13 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
 
     frame = pandas.read_csv(path, skipinitialspace=True)
     for sign, name in SEPARATORS.items():
-        if len(frame.columns) == 1 and sign in str(frame.columns[0]):
-            raise NeuralRaceError(
-                f"the columns of {path.name!r} are separated by {name}",
-                got=f"{str(frame.columns[0])!r:.80}",
-                wanted="commas between columns, and points in numbers",
-                fix="save the table as CSV with commas",
-            )
+        require(
+            len(frame.columns) != 1 or sign not in str(frame.columns[0]),
+            f"the columns of {path.name!r} are separated by {name}",
+            got=f"{str(frame.columns[0])!r:.80}",
+            wanted="commas between columns, and points in numbers",
+            fix="save the table as CSV with commas",
+        )
     found = {}
     for name in frame.columns:
         column = frame[name]
@@ -218,13 +220,13 @@ def _by_node(columns: Columns, node: str) -> dict[str, list[str]]:
 
 
 def _column(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    if not isinstance(name, str) or name not in table:
-        raise NeuralRaceError(
-            f"the file has no column {name!r:.80}",
-            got=f"{name!r:.80}",
-            wanted=f"one of {', '.join(table)}",
-            fix=nearest(str(name), table) or "check the spelling",
-        )
+    require(
+        isinstance(name, str) and name in table,
+        f"the file has no column {name!r:.80}",
+        got=f"{name!r:.80}",
+        wanted=f"one of {', '.join(table)}",
+        fix=spelled(name, table, "check the spelling"),
+    )
     return table[name]
 
 
@@ -245,28 +247,51 @@ def _numbers(table: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarra
                 fix="name another column",
             )
     rows = {len(part) for part in parts}
-    if len(rows) > 1:
-        raise NeuralRaceError(
-            "these columns are not of one length",
-            got=", ".join(f"{n}: {len(_column(table, n))}" for n in names),
-            wanted="one row per sample in each",
-            fix="check the arrays in the file",
-        )
+    require(
+        len(rows) <= 1,
+        "these columns are not of one length",
+        got=", ".join(f"{n}: {len(_column(table, n))}" for n in names),
+        wanted="one row per sample in each",
+        fix="check the arrays in the file",
+    )
     return np.concatenate([np.asarray(part, float) for part in parts], axis=1)
 
 
-def _scale(scale: Mapping[str, float] | None, used: list[str]) -> dict[str, float]:
-    """The factors of columns that are inputs or targets, checked."""
-    found = {}
+def _groups(
+    groups: Mapping[str, Iterable[str]] | None, used: list[str]
+) -> dict[str, tuple[str, ...]]:
+    """The columns of every group, checked."""
+    fix = "for example groups={'cue': ['rule1', 'rule2']}"
+    named = by_name("groups", groups or {}, fix)
+    found = {name: tuple(list_of_names(f"group {name}", each)) for name, each in named.items()}
+    for name, columns in found.items():
+        unknown = [column for column in columns if column not in used]
+        require(
+            not unknown and name not in used,
+            f"the group {name!r:.80} does not name columns of x or y",
+            got=listed(unknown) if unknown else f"a column that is called {name!r:.80}",
+            wanted=f"columns among {', '.join(used)}, and a name of its own",
+            fix=fix,
+        )
+    return found
+
+
+def _scale(
+    scale: Mapping[str, float] | None, used: list[str], groups: Mapping[str, tuple[str, ...]]
+) -> dict[str, float]:
+    """The factors of columns that are inputs or targets, checked; those of groups multiply."""
+    found: dict[str, float] = {}
     for name, factor in by_name("scale", scale or {}, "for example scale={'side': 0.5}").items():
-        if name not in used:
+        number = real_number(f"scale of {name}", factor, fix="for example 0.5")
+        if name not in used and name not in groups:
             raise NeuralRaceError(
                 f"{name!r:.80} is no input or target column, so that it cannot be scaled",
                 got=f"{name!r:.80}",
-                wanted=f"one of {', '.join(used)}",
-                fix=nearest(name, used) or "name a column of x or y",
+                wanted=f"one of {', '.join([*used, *groups])}",
+                fix=spelled(name, [*used, *groups], "name a column of x or y"),
             )
-        found[name] = real_number(f"scale of {name}", factor, fix="for example 0.5")
+        for column in groups.get(name, (name,)):
+            found[column] = found.get(column, 1.0) * number
     return found
 
 
@@ -280,16 +305,18 @@ def _factors(
 
 def _label(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     column = _column(table, name)
-    if column.ndim != 1:
-        raise NeuralRaceError(
-            f"the label {name!r} is not one value per sample",
-            got=f"shape {column.shape}",
-            wanted="shape (N,)",
-            fix="name another column",
-        )
+    require(
+        column.ndim == 1,
+        f"the label {name!r} is not one value per sample",
+        got=f"shape {column.shape}",
+        wanted="shape (N,)",
+        fix="name another column",
+    )
     return column
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and deviation 1, but for those of −1, 0 and 1 alone, such as codes."""
     spread = values.std(axis=0)
-    return (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    standard = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return np.where(np.isin(values, (-1, 0, 1)).all(axis=0), values, standard)

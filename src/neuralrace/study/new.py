@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.checks import file_path, list_of_names, one_of, put_file
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.study.document import toml_value
 from neuralrace.study.files import read_table
 
@@ -72,21 +72,21 @@ def new_study(
     ```
     """
     path = file_path(path, "study.toml")
-    if path.exists():
-        raise NeuralRaceError(
-            f"{str(path)!r} exists already",
-            got="a file of that name",
-            wanted="a name that is not taken",
-            fix="choose another name, or remove the file",
-        )
+    require(
+        not path.exists(),
+        f"{str(path)!r} exists already",
+        got="a file of that name",
+        wanted="a name that is not taken",
+        fix="choose another name, or remove the file",
+    )
     given = list_of_names("x", x), list_of_names("y", y)
-    if csv is None and (items is not None or any(given)):
-        raise NeuralRaceError(
-            "columns are those of a table, and there is none",
-            got=f"items = {items!r}, x = {given[0]}, y = {given[1]}",
-            wanted="a CSV file",
-            fix="--csv my.csv, or new_study(path, 'my.csv', items='object')",
-        )
+    require(
+        not (csv is None and (items is not None or any(given))),
+        "columns are those of a table, and there is none",
+        got=f"items = {items!r}, x = {given[0]}, y = {given[1]}",
+        wanted="a CSV file",
+        fix="--csv my.csv, or new_study(path, 'my.csv', items='object')",
+    )
     if csv is None:
         return put_file(path, _written(**XOR).encode())
     csv = file_path(csv, "my.csv")
@@ -186,13 +186,13 @@ def _columns(
 ) -> _Columns:
     for name in (*([] if items is None else [items]), *x, *y):
         one_of(f"column of {file}", name, table, "check the spelling")
-    if items is not None and (x or table[items].dtype.kind not in "US"):
-        raise NeuralRaceError(
-            "items are one column of text, in place of inputs",
-            got=f"x = {x}" if x else f"numbers in {items!r}",
-            wanted="a column with the name of the item in each row",
-            fix="leave out x, or write names such as item1 in place of 1",
-        )
+    require(
+        not (items is not None and (x or table[items].dtype.kind not in "US")),
+        "items are one column of text, in place of inputs",
+        got=f"x = {x}" if x else f"numbers in {items!r}",
+        wanted="a column with the name of the item in each row",
+        fix="leave out x, or write names such as item1 in place of 1",
+    )
     if items is None and not x and not y:
         items = items_column(table)
     if items is not None:
@@ -201,14 +201,14 @@ def _columns(
     others = [name for name in table if name not in targets]
     left_out = {} if x else {name: why for name in others if (why := _useless(table[name]))}
     inputs = x or [name for name in others if name not in left_out]
-    if not inputs or not targets:
-        raise NeuralRaceError(
-            f"{file!r} has no column that can be {'an input' if targets else 'a target'}",
-            got="; ".join(f"{n}: {why}" for n, why in left_out.items())
-            or f"{', '.join(targets or inputs)} alone",
-            wanted="inputs and a target: two columns or more",
-            fix="choose another file, or write x and y by hand",
-        )
+    require(
+        inputs and targets,
+        f"{file!r} has no column that can be {'an input' if targets else 'a target'}",
+        got="; ".join(f"{n}: {why}" for n, why in left_out.items())
+        or f"{', '.join(targets or inputs)} alone",
+        wanted="inputs and a target: two columns or more",
+        fix="choose another file, or write x and y by hand",
+    )
     return _Columns(table, inputs, targets, left_out)
 
 

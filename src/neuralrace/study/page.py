@@ -23,7 +23,6 @@ from neuralrace.report import (
 )
 from neuralrace.study.answers.answer import picture_size
 from neuralrace.study.copies import SCRIPT, copied_files
-from neuralrace.study.grid import axes_of
 from neuralrace.study.naming import feature_names, sample_names
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def settings_with_sources(study: Study) -> Iterator[Setting]:
     sweep = study.settings.sweep
     if sweep is not None:
         about = "a key that is varied"
-        for key, values in axes_of(study.settings).items():
+        for key, values in sweep.axes.items():
             source = _source(document, "sweep.over")
             yield Setting(f"sweep.over.{key}", values, source, about)
         for name in ("seeds", "batch"):

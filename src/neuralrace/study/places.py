@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, spelled
 
 
 @final
@@ -95,6 +94,11 @@ class Place:
         """The error that blames this key."""
         return StudyError(self.file, self.key, problem, got=got, wanted=wanted, fix=fix)
 
+    def require(self, ok: object, problem: str, *, got: object, wanted: object, fix: str) -> None:
+        """Blame this key unless something holds."""
+        if not ok:
+            raise self.error(problem, got=got, wanted=wanted, fix=fix)
+
     def unknown(self, what: str, name: str, known: Iterable[str]) -> StudyError:
         """The error for a name that is not known, with the nearest one as a hint."""
         names = [str(k) for k in known]
@@ -102,7 +106,7 @@ class Place:
             f"there is no {what} {name!r:.80}",
             got=f"{name!r:.80}",
             wanted=f"one of {', '.join(names)}" if names else "nothing: there are none",
-            fix=nearest(name, names) or f"choose one of these, or leave {name!r:.80} out",
+            fix=spelled(name, names, f"choose one of these, or leave {name!r:.80} out"),
         )
 
     @contextmanager
@@ -124,9 +128,3 @@ class Place:
                 wanted="something that raises no error",
                 fix=fix,
             ) from error
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean …?` with the nearest of the names, or nothing."""
-    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else ""

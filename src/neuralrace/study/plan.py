@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 
 from neuralrace.study.build import UNGATED, Problem, graph_of, neurons
-from neuralrace.study.grid import spread
 from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
 from neuralrace.study.steps import Call, Each, Given, Item, Merged, Name, code, value
@@ -49,24 +48,29 @@ Seeds = int | Sequence[int]
 
 def _contest(problem: Problem, seeds: Seeds) -> Step:
     settings = problem.settings
-    options = contest_options(settings) | {"key": settings.training.key}
-    options |= {"check": True} if settings.contest.check else {}
+    options = contest_options(settings) | {"key": settings.training.key} | _checked(settings)
     task = Name("gatings" if problem.candidates else "data")
     shown = "print(who)" if settings.contest.check else "print(who.winner, who.times)"
     heading = "which gating learns first? Nothing is trained"
     return Step(Call("nr.contest", task, **options), heading, (shown,), "gatings")
 
 
+def _checked(settings: Settings) -> dict[str, Any]:
+    return {"check": True} if settings.contest.check else {}
+
+
 def _races(problem: Problem, seeds: Seeds) -> Step:
-    graph = code(relu_call(problem)) if _is_chain(problem) else "graph"
-    arch = f"{graph}.arch" if _is_chain(problem) else graph
+    arch = f"{code(relu_call(problem))}.arch" if _is_chain(problem) else "graph"
     alone = (Given(problem.relu.arch, arch), Name("data"))
     pairs = Name("gatings") if problem.candidates else {UNGATED: alone}
-    one = Call("nr.reduce", Name("*pair"), tolerance=problem.settings.reduce.tolerance)
     shown = ("for name, race in races.items():", '    print(name, race, sep="\\n")')
     heading = "the neural race reduction of every gating"
-    asked = "reduce" in problem.settings.questions
-    return Step(Each(one, "pair", pairs, "name"), heading, shown * asked, "gatings")
+    each = Each(_reduced(problem), "pair", pairs, "name")
+    return Step(each, heading, shown * _asks(problem, "reduce"), "gatings")
+
+
+def _reduced(problem: Problem) -> Call:
+    return Call("nr.reduce", Name("*pair"), tolerance=problem.settings.reduce.tolerance)
 
 
 def _modes(problem: Problem, seeds: Seeds) -> Step:
@@ -92,8 +96,8 @@ def _gated_runs(problem: Problem, seeds: Seeds) -> Step:
 
 
 def _race(problem: Problem, seeds: Seeds) -> Step:
-    made = Call("nr.reduce", Name("*pair"), tolerance=problem.settings.reduce.tolerance)
-    return Step(made, "their prediction, from the initial weights, with nothing fitted")
+    heading = "their prediction, from the initial weights, with nothing fitted"
+    return Step(_reduced(problem), heading)
 
 
 def _predicted(problem: Problem, seeds: Seeds) -> Step:
@@ -154,10 +158,8 @@ def _explanation(problem: Problem, seeds: Seeds) -> Step:
 def _phases(problem: Problem, seeds: Seeds) -> Step:
     settings, options = problem.settings, problem.settings.phase_diagram
     assert options is not None
-    name = options.name or options.key.rpartition(".")[2]
-    arguments = contest_options(settings) | {"precision": options.precision}
-    arguments |= {"check": True} if settings.contest.check else {}
-    made = Call("nr.phase_diagram", Name("candidates"), name, Name("values"), **arguments)
+    arguments = contest_options(settings) | {"precision": options.precision} | _checked(settings)
+    made = Call("nr.phase_diagram", Name("candidates"), options.called, Name("values"), **arguments)
     shown = "print(phases)" if settings.contest.check else "print(phases.crossovers)"
     return Step(made, "", (shown,), "phase_diagram")
 
@@ -186,13 +188,6 @@ def _learning_times(problem: Problem, seeds: Seeds) -> Step:
     made = Call("nr.trajectory.crossing_time", Name("many.time"), Name("loss"), level)
     over = Call("zip", Name("many.loss"), Name("networks_at"), strict=True)
     return Step(Each(made, "loss, value", over), "", ("print(learning_times)",), "phase_diagram")
-
-
-def networks_at(problem: Problem) -> list[float]:
-    """The values of a phase diagram with trained networks."""
-    options = problem.settings.phase_diagram
-    assert options is not None
-    return list(options.networks_at or spread(options.values))
 
 
 STEPS: Mapping[str, Callable[[Problem, Seeds], Step]] = {
@@ -269,8 +264,7 @@ def _is_chain(problem: Problem) -> bool:
 def relu_call(problem: Problem) -> Given:
     """The ReLU network."""
     network, arch = problem.settings.network, graph_of(problem.settings, problem.data)
-    options: dict[str, Any] = {"leak": network.leak} if network.leak else {}
-    options |= {"bias": True} if network.bias else {}
+    options = _changed(network, "leak", "bias")
     sizes = Given(None, repr(tuple(arch.sizes.values()))) if _is_chain(problem) else Name("graph")
     return Given(problem.relu, code(Call("nr.ReLUNetwork", sizes, **options)))
 
@@ -305,9 +299,8 @@ def start_keys(problem: Problem, seeds: Seeds, which: int) -> Given:
 
 
 def _init(problem: Problem, net: str) -> Call:
-    network, dtype = problem.settings.network, problem.settings.training.dtype
-    options: dict[str, Any] = {"scale": network.scale, "kind": network.kind}
-    options |= {} if dtype == "float64" else {"dtype": dtype}
+    network, training = problem.settings.network, problem.settings.training
+    options = {"scale": network.scale, "kind": network.kind} | _changed(training, "dtype")
     return Call(f"{net}.init", Name("key"), **options)
 
 
@@ -334,8 +327,7 @@ def _trained(problem: Problem, seeds: Seeds, net: str, data: str, which: int) ->
     if training.checkpoint is not None:
         inside = str(Path(training.checkpoint) / ("gated" if which else "relu"))
         options["checkpoint"] = Given(problem.document.folder / inside, f"HERE / {inside!r}")
-        every = training.checkpoint_every
-        options |= {} if every is None else {"checkpoint_every": every}
+        options |= _changed(training, "checkpoint_every")
     if training.compress is None or which == 0:
         key = key_of(problem, which)
         return Call("nr.train_ensemble", Name(net), Name(data), key=key, **options)
@@ -374,20 +366,15 @@ def training_options(problem: Problem) -> dict[str, Any]:
         options["record_at"] = list(training.record_at)
     else:
         options["record_every"] = training.every
-    usual = {
-        "batch_size": None,
-        "loss": "squared",
-        "until": None,
-        "members_at_once": None,
-        "dtype": "float64",
-    }
-    return options | _changed(training, usual)
+    names = ("batch_size", "loss", "until", "members_at_once", "dtype")
+    return options | _changed(training, *names)
 
 
-def _changed(section: Any, usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a section whose values are not the usual ones."""
-    there = {name: getattr(section, name) for name in usual}
-    return {name: each for name, each in there.items() if each != usual[name]}
+def _changed(section: Any, *names: str) -> dict[str, Any]:
+    """Those of these keys of a section whose values are not the default ones."""
+    usual = type(section).model_fields
+    there = {name: getattr(section, name) for name in names}
+    return {name: value for name, value in there.items() if value != usual[name].default}
 
 
 def learning_rate(training: Training) -> float:
@@ -425,38 +412,31 @@ def optimizer_of(training: Training, place: Place) -> Given:
 def contest_options(settings: Settings) -> dict[str, Any]:
     """Arguments of `nr.contest` and `nr.phase_diagram`."""
     contest, network = settings.contest, settings.network
-    options = {"scale": network.scale} if contest.start is None else {"start": contest.start}
-    options |= _changed(contest, {"criterion": None, "relative": False})
-    options |= {name: getattr(contest, name) for name in {"longest"} & contest.model_fields_set}
-    options |= _changed(contest, {"tolerance": None})
-    options["width"] = neurons(settings) if contest.width is None else contest.width
-    return options | _changed(network, {"leak": 0.0})
+    options = _changed(contest, "start") or {"scale": network.scale}
+    options |= _changed(contest, "criterion", "relative", "longest", "tolerance")
+    return options | {"width": contest.width or neurons(settings)} | _changed(network, "leak")
 
 
 def modes_options(problem: Problem) -> dict[str, Any]:
     """Arguments of `Race.modes`."""
     settings, chosen = problem.settings, problem.settings.modes
-    options: dict[str, Any] = {"start": settings.contest.start}
-    if settings.contest.start is None:
-        options = {"scale": settings.network.scale, "seeds": chosen.seeds}
-        options["key"] = settings.training.key
-    options |= _changed(chosen, {"items": None})
-    options |= dict.fromkeys({"least"} & chosen.model_fields_set, chosen.least)
+    start: dict[str, Any] = {"scale": settings.network.scale, "seeds": chosen.seeds}
+    start |= {"key": settings.training.key}
     names = {node: n for node, n in feature_names(problem).items() if node in problem.data.y}
-    return options | ({"names": names} if names else {})
+    options = _changed(settings.contest, "start") or start
+    return options | _changed(chosen, "items", "least") | ({"names": names} if names else {})
 
 
 def discover_options(settings: Settings) -> dict[str, Any]:
     """Arguments of `nr.reln.discover`."""
     chosen = settings.discover
     options: dict[str, Any] = {"pathways": chosen.pathways, "most": chosen.most}
-    there = [n for n in ("weighted", "rounded", "boundary") if n in chosen.model_fields_set]
-    return options | {name: getattr(chosen, name) for name in there}
+    return options | _changed(chosen, "weighted", "rounded", "boundary")
 
 
 def types_options(settings: Settings) -> dict[str, Any]:
     """Arguments of `nr.reln.types`."""
-    options: dict[str, Any] = {
+    return {
         "width": settings.network.widths[0],
         "scale": settings.network.scale,
         "learning_rate": learning_rate(settings.training),
@@ -464,8 +444,8 @@ def types_options(settings: Settings) -> dict[str, Any]:
         "types": settings.types.types,
         "neurons": settings.types.neurons,
         "key": settings.training.key,
+        **_changed(settings.network, "leak"),
     }
-    return options | _changed(settings.network, {"leak": 0.0})
 
 
 def explain_options(settings: Settings) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 from neuralrace.checks import file_path, not_overwritten, writable_folder
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, spelled
 from neuralrace.report import File, to_json, write
 from neuralrace.results import Result as Shown
 from neuralrace.results import Sentence, framed
@@ -17,7 +17,7 @@ from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
 from neuralrace.study.copies import originals
 from neuralrace.study.page import page_of
-from neuralrace.study.places import StudyError, nearest
+from neuralrace.study.places import StudyError
 from neuralrace.study.script import script_of
 from neuralrace.trajectory import save_table
 
@@ -66,7 +66,7 @@ class Result(Shown):
                 f"this study did not ask {question!r}",
                 got=repr(question),
                 wanted=f"one of {', '.join(self.answers)}",
-                fix=nearest(question, self.answers) or "add it to the questions of the study",
+                fix=spelled(question, self.answers, "add it to the questions of the study"),
             )
         return self.answers[question]
 

@@ -9,8 +9,7 @@ from typing import Any
 from neuralrace import __version__
 from neuralrace.study.build import Problem, build
 from neuralrace.study.copies import own_modules
-from neuralrace.study.grid import spread
-from neuralrace.study.plan import STEPS, graph_call, needed, networks_at
+from neuralrace.study.plan import STEPS, graph_call, needed
 from neuralrace.study.steps import Given, code, indented
 
 NARROW = '''
@@ -34,7 +33,8 @@ def candidates(value):
     return {gatings}
 
 
-values = {values!r}"""
+values = {values!r}
+"""
 
 
 def script_of(problem: Problem) -> str:
@@ -77,8 +77,6 @@ def _body(problem: Problem) -> Iterator[str]:
         step = STEPS[name](problem, settings.training.seeds)
         if step.heading:
             yield f"\n# {step.heading}"
-        if name == "many":
-            yield f"networks_at = {networks_at(problem)}"
         yield "\n".join([f"{name} = {code(step.makes)}", *step.shown])
 
 
@@ -90,15 +88,14 @@ def _varied(problem: Problem) -> str:
     """The functions of a phase diagram: the task and the gatings at a value of its number."""
     options = problem.settings.phase_diagram
     assert options is not None
-    values = spread(options.values)
-    settings = _with(problem.settings, options.key.split("."), Given(values[0], "value"))
+    settings = _with(problem.settings, options.key.split("."), Given(options.points[0], "value"))
     made = build(settings, problem.document)
     return VARIED.format(
-        name=one_line(options.name or options.key.rpartition(".")[2]),
+        name=one_line(options.called),
         task=indented(code(made.calls["task"])).strip(),
         gatings=indented(code(_gatings(made))).strip(),
-        values=values,
-    )
+        values=options.points,
+    ) + f"networks_at = {options.trained_at}" * bool(options.networks)
 
 
 def _with(model: Any, path: list[str], value: Given) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind, require
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
 from neuralrace.study.copies import SCRIPT, check_modules, copied_files
@@ -156,13 +156,13 @@ class Study:
         """
         from neuralrace.study.sweeping import run_sweep
 
-        if self.settings.sweep is None:
-            raise (self.document.place / "sweep").error(
-                "this study has no sweep",
-                got="no section [sweep]",
-                wanted="dotted keys and their values",
-                fix='add [sweep.over] with "task.parameters.delta" = [0.4, 1.2]',
-            )
+        (self.document.place / "sweep").require(
+            self.settings.sweep is not None,
+            "this study has no sweep",
+            got="no section [sweep]",
+            wanted="dotted keys and their values",
+            fix='add [sweep.over] with "task.parameters.delta" = [0.4, 1.2]',
+        )
         return run_sweep(self, store=store, workers=workers, scheduler=scheduler, slurm=slurm)
 
     def script(self) -> str:
@@ -221,13 +221,13 @@ class Study:
         path = file_path(path, "study.toml")
         text = self.toml()
         writable_folder(path.parent)
-        if path.is_dir():
-            raise NeuralRaceError(
-                f"{str(path)!r} is a folder",
-                got="a folder",
-                wanted="the path of a file",
-                fix="name the file: study.toml",
-            )
+        require(
+            not path.is_dir(),
+            f"{str(path)!r} is a folder",
+            got="a folder",
+            wanted="the path of a file",
+            fix="name the file: study.toml",
+        )
         path.write_text(text, encoding="utf-8")
         return path
 

@@ -23,7 +23,6 @@ from neuralrace.report import (
     provenance,
 )
 from neuralrace.results import Sentence
-from neuralrace.study.grid import axes_of
 from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, about, described, output_of
 from neuralrace.study.page import settings_with_sources
 
@@ -224,7 +223,7 @@ def sweep_page(
 
 def _settings(study: Study) -> Iterator[Setting]:
     """Every setting; those that are swept say so."""
-    axes = axes_of(study.settings)
+    axes = study.settings.axes
     for setting in settings_with_sources(study):
         if setting.name == "training.seeds":
             continue  # a cell has one network; `sweep.seeds` counts

@@ -22,7 +22,6 @@ from neuralrace.study.build import UNGATED, Problem, build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
-from neuralrace.study.grid import axes_of
 from neuralrace.study.outputs import OUTPUTS, TEXTS
 from neuralrace.study.plan import TRAINED, key_of, plain, record_of, training_options
 from neuralrace.study.run import answered
@@ -246,7 +245,7 @@ def run_sweep(
     }
     found = sweep(
         answer_cells,
-        {**axes_of(settings), SEED: list(range(1, settings.sweep.seeds + 1))},
+        {**settings.axes, SEED: list(range(1, settings.sweep.seeds + 1))},
         settings={"study": content, "folder": str(study.document.folder.resolve()), **files},
         store=store,
         batch=settings.sweep.batch,

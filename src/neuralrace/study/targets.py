@@ -53,13 +53,13 @@ def own(target: str, folder: Path, place: Place) -> Callable[..., Any]:
     """The function `module:function`; a module beside the study comes before an installed one."""
     name, sign, attribute = target.partition(":")
     parts = [*name.split("."), attribute]
-    if not sign or not all(part.isidentifier() for part in parts):
-        raise place.error(
-            "this names no function",
-            got=repr(target),
-            wanted="module:function",
-            fix="for example my_task:make, for `def make():` in my_task.py",
-        )
+    place.require(
+        sign and all(part.isidentifier() for part in parts),
+        "this names no function",
+        got=repr(target),
+        wanted="module:function",
+        fix="for example my_task:make, for `def make():` in my_task.py",
+    )
     try:
         module = _module(name, folder)
     except (Exception, SystemExit) as error:

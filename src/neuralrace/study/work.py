@@ -18,9 +18,8 @@ from neuralrace.reduction import Race, reduce
 from neuralrace.reln import Discovery
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
-from neuralrace.study.grid import spread
 from neuralrace.study.places import Place
-from neuralrace.study.plan import STEPS, Seeds, count_of, learning_rate, networks_at, start_keys
+from neuralrace.study.plan import STEPS, Seeds, count_of, learning_rate, start_keys
 from neuralrace.study.steps import entries, value
 from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory
@@ -76,8 +75,8 @@ class Work:
             "candidates": lambda value: self.at(value).candidates,
         }
         if self.settings.phase_diagram is not None:
-            self.made["values"] = spread(self.settings.phase_diagram.values)
-            self.made["networks_at"] = networks_at(problem)
+            self.made["values"] = self.settings.phase_diagram.points
+            self.made["networks_at"] = self.settings.phase_diagram.trained_at
         if relu is not None:
             self.made["relu_runs"] = relu
 

@@ -4,6 +4,7 @@
 labelled dataset. The same call continues after a kill at any moment.
 """
 
+from neuralrace.sweeps.cell_file import CellFile as CellFile
 from neuralrace.sweeps.cells import Failure as Failure
 from neuralrace.sweeps.definition import Definition as Definition
 from neuralrace.sweeps.status import Status as Status
@@ -14,6 +15,7 @@ from neuralrace.sweeps.sweep import sweep as sweep
 from neuralrace.sweeps.trained import train_relu as train_relu
 
 __all__ = [
+    "CellFile",
     "Definition",
     "Failure",
     "Status",

@@ -18,7 +18,9 @@ import numpy as np
 
 from neuralrace import __version__
 from neuralrace.checks import by_name, entries, list_of_names, shown
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.door import door
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.text import dotted
 
 Cell: TypeAlias = Mapping[str, Any]
 """One point of the grid: the value of every axis."""
@@ -89,6 +91,7 @@ class Definition:
         return math.prod(self.grid)
 
     @staticmethod
+    @door
     def count(lengths: Mapping[str, int], batch: int | Mapping[str, int]) -> int:
         """How many batches axes of these lengths would have.
 
@@ -102,17 +105,20 @@ class Definition:
         sizes = zip(lengths.values(), _box(batch, lengths), strict=True)
         return math.prod(-(-length // size) for length, size in sizes)
 
+    @door
     def box(self, batch: int) -> tuple[slice, ...]:
         """The part of the grid that a batch covers."""
         place = np.unravel_index(batch, self.grid)
         sizes = zip(place, self.batch, self.shape, strict=True)
         return tuple(slice(int(i) * b, min((int(i) + 1) * b, n)) for i, b, n in sizes)
 
+    @door
     def cells_of(self, batch: int) -> list[dict[str, Any]]:
         """The cells of a batch, the last axis changing fastest."""
         parts = [v[s] for v, s in zip(self.axes.values(), self.box(batch), strict=True)]
         return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*parts)]
 
+    @door
     def cell_at(self, index: Sequence[int]) -> dict[str, Any]:
         """The cell at a place of the grid."""
         return {name: values[i] for (name, values), i in zip(self.axes.items(), index, strict=True)}
@@ -123,6 +129,7 @@ class Definition:
         return json.dumps(told)
 
     @staticmethod
+    @door
     def from_json(text: str) -> Definition:
         """The definition that a text holds."""
         told = json.loads(text)
@@ -132,23 +139,14 @@ class Definition:
         told |= {key: {k: tuple(v) for k, v in told[key].items()} for key in several}
         return Definition(**told | {"batch": tuple(told["batch"])})
 
+    @door
     def differences(self, other: Definition) -> dict[str, tuple[Any, Any]]:
         """The keys in which two definitions differ, with the value of each."""
-        mine, yours = (_flat(json.loads(d.to_json())) for d in (self, other))
+        mine, yours = (dict(dotted(json.loads(d.to_json()))) for d in (self, other))
         keys = [*mine, *(key for key in yours if key not in mine)]
         gone = "-"
         pairs = {key: (mine.get(key, gone), yours.get(key, gone)) for key in keys}
         return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _flat(told: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in told.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{before}{key}.")
-        else:
-            found[before + key] = value
-    return found
 
 
 # ---- from what a user gives ---------------------------------------------------------------------
@@ -167,13 +165,13 @@ def defined(
     check_kind("function", called, Callable, "for example function='my_module:my_function'")  # type: ignore[arg-type]
     given = by_name("axes", axes, "for example axes={'delta': [0.0, 0.5], 'seed': range(10)}")
     grid = {_name("an axis", name): _values(name, values) for name, values in given.items()}
-    if not grid:
-        raise NeuralRaceError(
-            "a sweep needs at least one axis",
-            got="axes={}",
-            wanted="names with their values",
-            fix="for example axes={'seed': range(10)}",
-        )
+    require(
+        grid,
+        "a sweep needs at least one axis",
+        got="axes={}",
+        wanted="names with their values",
+        fix="for example axes={'seed': range(10)}",
+    )
     options = by_name("settings", {} if settings is None else settings, "settings={'steps': 100}")
     _check_settings(called, options)
     names = {
@@ -246,13 +244,13 @@ def check_importable(function: Function) -> None:
         same = found_function(name) is function and not name.startswith("__main__:")
     except NeuralRaceError:
         same = False
-    if not same:
-        raise NeuralRaceError(
-            "workers cannot import the function of the sweep",
-            got=name,
-            wanted="a function at the top of a module that can be imported",
-            fix="move it to a file, such as cells.py, and pass 'cells:name'; or leave workers out",
-        )
+    require(
+        same,
+        "workers cannot import the function of the sweep",
+        got=name,
+        wanted="a function at the top of a module that can be imported",
+        fix="move it to a file, such as cells.py, and pass 'cells:name'; or leave workers out",
+    )
 
 
 def plain(what: str, value: Any) -> Any:
@@ -274,13 +272,13 @@ def plain(what: str, value: Any) -> Any:
 
 
 def _name(what: str, name: str) -> str:
-    if not NAME.fullmatch(name) or name in RESERVED:
-        raise NeuralRaceError(
-            f"{name!r:.60} cannot be the name of {what} of a sweep",
-            got=f"{name!r:.60}",
-            wanted="letters, digits, _ and dots, a letter first; not " + listed(RESERVED),
-            fix="for example 'delta' or 'task.delta'",
-        )
+    require(
+        NAME.fullmatch(name) and name not in RESERVED,
+        f"{name!r:.60} cannot be the name of {what} of a sweep",
+        got=f"{name!r:.60}",
+        wanted="letters, digits, _ and dots, a letter first; not " + listed(RESERVED),
+        fix="for example 'delta' or 'task.delta'",
+    )
     return name
 
 

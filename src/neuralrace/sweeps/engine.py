@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, install_extra, warn_user, whole_number
+from neuralrace.errors import NeuralRaceError, install_extra, require, warn_user, whole_number
 from neuralrace.sweeps.cells import Result, run_cells, run_named
 from neuralrace.sweeps.definition import Definition, Function, check_importable
 
@@ -187,40 +187,40 @@ def check_engine(workers: Any, scheduler: Any, slurm: Any) -> None:
     """Raise where the options of an engine contradict each other, or name nothing."""
     if workers is not None:
         whole_number("workers", workers, least=0, fix="for example workers=2; 0 is this process")
-    if scheduler is not None and not (isinstance(scheduler, str) and scheduler):
-        raise NeuralRaceError(
-            "scheduler must be an address",
-            got=f"{scheduler!r:.80}",
-            wanted="text",
-            fix="for example scheduler='tcp://127.0.0.1:8786'",
-        )
+    require(
+        scheduler is None or (isinstance(scheduler, str) and scheduler),
+        "scheduler must be an address",
+        got=f"{scheduler!r:.80}",
+        wanted="text",
+        fix="for example scheduler='tcp://127.0.0.1:8786'",
+    )
     if slurm is not None:
         by_name("slurm", slurm, "for example slurm={'partition': 'cpu', 'cores': 8}")
         whole_number("slurm cores", slurm.get("cores", 1), fix="for example cores=8")
-    if scheduler is not None and (workers is not None or slurm is not None):
-        raise NeuralRaceError(
-            "a scheduler has workers of its own",
-            got=f"scheduler={scheduler!r}, workers={workers!r}, slurm={slurm!r}",
-            wanted="scheduler alone, or workers, or slurm",
-            fix="leave out the others",
-        )
+    require(
+        not (scheduler is not None and (workers is not None or slurm is not None)),
+        "a scheduler has workers of its own",
+        got=f"scheduler={scheduler!r}, workers={workers!r}, slurm={slurm!r}",
+        wanted="scheduler alone, or workers, or slurm",
+        fix="leave out the others",
+    )
     if workers or scheduler is not None or slurm is not None:
         needed = ["distributed"] + (["dask_jobqueue"] if slurm is not None else [])
-        require(*needed)
+        need_packages(*needed)
 
 
-def require(*modules: str) -> None:
+def need_packages(*modules: str) -> None:
     """Raise where a package of the extra `study` is not installed."""
     from importlib.util import find_spec
 
     for module in modules:
-        if find_spec(module) is None:
-            raise NeuralRaceError(
-                f"this needs the package {module.replace('_', '-')!r}",
-                got="it is not installed",
-                wanted="the extra `study`",
-                fix=install_extra("study"),
-            )
+        require(
+            find_spec(module) is not None,
+            f"this needs the package {module.replace('_', '-')!r}",
+            got="it is not installed",
+            wanted="the extra `study`",
+            fix=install_extra("study"),
+        )
 
 
 def _local_cluster(workers: int) -> Any:
@@ -293,10 +293,10 @@ MEMORY = 2
 
 def _check_not_inherited() -> None:
     """Raise where a worker process imports the script that started it, and would start more."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise NeuralRaceError(
-            "a worker imports the script that started it",
-            got="nr.sweep(…, workers=…) at the top of a script",
-            wanted="nr.sweep(…) where only the script itself runs it",
-            fix='put it below a line `if __name__ == "__main__":`',
-        )
+    require(
+        not getattr(multiprocessing.current_process(), "_inheriting", False),
+        "a worker imports the script that started it",
+        got="nr.sweep(…, workers=…) at the top of a script",
+        wanted="nr.sweep(…) where only the script itself runs it",
+        fix='put it below a line `if __name__ == "__main__":`',
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.checks import one_of
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import listed, require
 from neuralrace.plot import draw_curves, style
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ def draw_sweep(
     inner = [str(d) for d in value.dims if d not in found.definition.axes]
     arrays = (value, *(found.data[axis] for axis in (over, *others[:1])))
     numbers = [array.dtype.kind in "biuf" for array in arrays]
-    if inner or len(others) > 1 or not all(numbers):
-        raise NeuralRaceError(
-            f"{name!r} has no picture over {over!r} alone",
-            got=f"dimensions {listed(value.dims)}",
-            wanted="one number per cell, over one or two axes of numbers, and seeds",
-            fix="select from sweep.data, and draw that",
-        )
+    require(
+        not inner and len(others) <= 1 and all(numbers),
+        f"{name!r} has no picture over {over!r} alone",
+        got=f"dimensions {listed(value.dims)}",
+        wanted="one number per cell, over one or two axes of numbers, and seeds",
+        fix="select from sweep.data, and draw that",
+    )
     if others:
         return _map(value, over, others[0], name, ax)
     seeds = SEED in value.dims and over != SEED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.sweeps.arrays import Arrays, is_text, kind, nothing
 from neuralrace.sweeps.cells import Failure, Result
 from neuralrace.sweeps.definition import Definition, labels_of
@@ -123,13 +123,13 @@ class Results:
             inner = tuple(f"{name}.{i}" for i in range(value.ndim)) if own is None else own
             lengths = {d: len(self.definition.coords.get(d, ())) for d in inner}
             fits = [lengths[d] in (0, n) for d, n in zip(inner, value.shape, strict=False)]
-            if len(inner) != value.ndim or not all(fits):
-                raise NeuralRaceError(
-                    f"dims and coords do not fit the result {name!r}",
-                    got=f"shape {value.shape} for {inner} of lengths {tuple(lengths.values())}",
-                    wanted="one dimension per axis of the result, and as many coordinates",
-                    fix="change dims or coords, or what the function returns",
-                )
+            require(
+                len(inner) == value.ndim and all(fits),
+                f"dims and coords do not fit the result {name!r}",
+                got=f"shape {value.shape} for {inner} of lengths {tuple(lengths.values())}",
+                wanted="one dimension per axis of the result, and as many coordinates",
+                fix="change dims or coords, or what the function returns",
+            )
             shape = (*self.definition.shape, *value.shape)
             dtype = "text" if is_text(value) else value.dtype
             made[name] = self.arrays.make(name, shape, dtype, (*axes, *inner))

@@ -8,7 +8,7 @@ from typing import final
 
 from neuralrace.checks import file_path
 from neuralrace.door import door
-from neuralrace.sweeps.engine import require
+from neuralrace.sweeps.engine import need_packages
 from neuralrace.sweeps.results import DONE, FAILED
 from neuralrace.sweeps.store import read_store, told
 
@@ -74,7 +74,7 @@ def status(store: str | os.PathLike[str]) -> Status:
 
     ```
     """
-    require("zarr")
+    need_packages("zarr")
     path = file_path(store, "status('runs/xor.zarr')")
     results = read_store(path)
     done, failed = (int((results.status == mark).sum()) for mark in (DONE, FAILED))

@@ -21,7 +21,7 @@ from neuralrace.results import Result, Sentence
 from neuralrace.sweeps.arrays import InMemory
 from neuralrace.sweeps.cells import Failure
 from neuralrace.sweeps.definition import BATCH, Definition, Function, defined
-from neuralrace.sweeps.engine import Engine, check_engine, engine_of, require
+from neuralrace.sweeps.engine import Engine, check_engine, engine_of, need_packages
 from neuralrace.sweeps.results import DONE, MISSING, Results
 from neuralrace.sweeps.store import read_store, tell, writing
 
@@ -177,7 +177,7 @@ def sweep(
     if store is None:
         path, kept = None, nullcontext(Results(definition, InMemory(definition)))
     else:
-        require("zarr")
+        need_packages("zarr")
         path = file_path(store, "store='runs/xor.zarr'")
         kept = writing(path, definition)
     with kept as results:
@@ -217,7 +217,7 @@ def open_sweep(store: str | os.PathLike[str]) -> Sweep:
 
     ```
     """
-    require("zarr")
+    need_packages("zarr")
     return _swept(read_store(file_path(store, "open_sweep('runs/xor.zarr')")))
 
 

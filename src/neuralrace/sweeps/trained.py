@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.checks import by_name, entries, one_of, real_number
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.sweeps.definition import plain
 
 if TYPE_CHECKING:
@@ -130,13 +130,13 @@ def _made(task: str, parameters: Mapping[str, Any]) -> Dataset:
     check_kind(
         f"what the task {task!r} returns", data, Dataset, "choose one that returns a dataset"
     )
-    if [*data.x] != ["x"] or [*data.y] != ["y"]:
-        raise NeuralRaceError(
-            f"the task {task!r} has other nodes than a network with one hidden layer",
-            got=f"inputs {listed(data.x)}, outputs {listed(data.y)}",
-            wanted="inputs 'x', outputs 'y'",
-            fix="write a function of your own for the sweep, with its own network",
-        )
+    require(
+        [*data.x] == ["x"] and [*data.y] == ["y"],
+        f"the task {task!r} has other nodes than a network with one hidden layer",
+        got=f"inputs {listed(data.x)}, outputs {listed(data.y)}",
+        wanted="inputs 'x', outputs 'y'",
+        fix="write a function of your own for the sweep, with its own network",
+    )
     return data
 
 

@@ -39,7 +39,7 @@ def crossing_time(
     ```
     """
     t = real_array("time", time, fix="pass run.time")
-    values = np.asarray(curves, np.float64)  # a run that diverged is not finite at its end
+    values = real_array("curves", curves, fix="pass run.loss")  # not finite where it diverged
     if t.ndim != 1 or values.ndim < 1 or values.shape[-1] != len(t) or not len(t):
         raise NeuralRaceError(
             "the curves do not fit the times",
@@ -81,8 +81,8 @@ def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
 
     ```
     """
-    losses = np.asarray(loss, np.float64)
-    each = losses.reshape(-1, losses.shape[-1]) if losses.ndim else losses
+    losses = np.atleast_1d(real_array("loss", loss, fix="pass run.loss"))
+    each = losses.reshape(-1, losses.shape[-1])
     times = [crossing_time(time, run, float(run[0]) / 2) for run in each]
     return np.reshape(times, losses.shape[:-1])
 

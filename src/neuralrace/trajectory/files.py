@@ -54,6 +54,7 @@ def save(run: Trajectory, path: Path) -> Path:
     return save_table(_to_file(run), path, signed=True)
 
 
+@door
 def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
     """Write a table to a netCDF file, whole or not at all.
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import by_name, file_path, plain_array, real_array
 from neuralrace.dataset import Dataset, check_data
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.gdln import Network
 from neuralrace.trajectory.metadata import check_names, with_versions
 from neuralrace.types import ArrayLike, WeightsLike
@@ -387,7 +387,15 @@ class Trajectory:
         """
         from neuralrace.trajectory.files import save
 
-        return save(self, file_path(path, "run.save('run.nc')"))
+        path = file_path(path, "run.save('run.nc')")
+        require(
+            path.suffix not in (".csv", ".json", ".npz", ".txt", ".xlsx"),
+            f"path has the ending {path.suffix!r} of another kind of file",
+            got=repr(path.name),
+            wanted="a netCDF file, which usually ends in .nc",
+            fix="run.save('run.nc'); a table is written by run.to_xarray().to_dataframe()",
+        )
+        return save(self, path)
 
 
 def numbers(what: str, value: ArrayLike, fix: str) -> np.ndarray:

@@ -37,7 +37,7 @@ export function taskKnobs(app) {
   const { state } = app.store;
   const builtin = app.info?.tasks.find((one) => one.name === state.task.builtin);
   const found = (builtin?.parameters ?? []).map((param) => ({ ...param, place: `task.parameters.${param.name}` }));
-  if (!builtin) found.push(...parametersOf(app), ...inputsOf(state.task).filter(isPlain).map(factor));
+  if (!builtin) found.push(...parametersOf(app), ...[...inputsOf(state.task), ...Object.keys(state.task.groups ?? {})].filter(isPlain).map(factor));
   const own = diagramKnob(app, found);
   if (own && !found.some(({ place }) => place === own.place)) found.push(own);
   return found;

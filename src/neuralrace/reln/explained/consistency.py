@@ -23,7 +23,7 @@ from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
-from neuralrace.reln.explained.naming import in_groups, name_columns, name_of
+from neuralrace.reln.naming import in_groups, name_columns, name_of
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
@@ -246,7 +246,7 @@ def consistency(
     random = random_key(key, "consistency")
     if start is None:
         scale = weight_scale(scale)
-        aligned_start = start_from_scale(race.blocks, race.split, scale)
+        aligned_start = start_from_scale(race.blocks, race.split, race.outside, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
             small = aligned_patterns(data, key=key, neurons=200, leak=leak, limit=1)  # a probe

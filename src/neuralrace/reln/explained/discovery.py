@@ -21,7 +21,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
-from neuralrace.reln.explained.naming import in_groups, name_columns, where
+from neuralrace.reln.naming import in_groups, name_columns, where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -241,7 +241,7 @@ class Discovery(Result):
     def _printed(self) -> pandas.DataFrame:
         """With the samples in words."""
         table = self.frame()
-        table["where"] = list(self.words.values())
+        table["where"] = [said.removeprefix("for ") for said in self.words.values()]
         return table.drop(columns="node")
 
     @property
@@ -491,7 +491,7 @@ def elbow(discrepancy: ArrayLike) -> int:
     )
     if values.ndim != 1 or not values.size:
         raise NeuralRaceError(
-            "an elbow is found in a list of numbers",
+            "discrepancy must be a list of numbers",
             got=f"shape {values.shape}",
             wanted="shape (K,), at least one number",
             fix=fix,

@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reln.explained.naming import where
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
+from neuralrace.reln.naming import where
 from neuralrace.results import Sentence
 from neuralrace.text import numbered, percent, several
-from neuralrace.tolerances import SMALL
+from neuralrace.tolerances import ROUNDING, SMALL
 
 EVENTS = 6
 """The number of events that are told of a type, the first ones."""
@@ -49,7 +49,7 @@ def _sentences_of(
     if plural and mine:
         alike += f", each at its own times; those of type {k + 1} are told"
     lines = [f"{who} {has} {percent(share[-1])} of the strength at the end{alike}."]
-    peak = int(share.argmax())
+    peak = _peak(share)
     if share[peak] > share[-1] + SMALL and peak > 0:
         lines[0] = lines[0].replace(" at the end", f" at the end, {_at_most(share, time)}", 1)
     counts = share >= SMALL
@@ -97,7 +97,7 @@ def _on(states: Int[np.ndarray, " N"], data: Dataset) -> str:
 
 
 def _at_most(share: Float[np.ndarray, " T"], time: Float[np.ndarray, " T"]) -> str:
-    peak = int(share.argmax())
+    peak = _peak(share)
     return f"at most {percent(share[peak])}, at t = {time[peak]:.4g}"
 
 
@@ -121,3 +121,8 @@ def story(
         other = 1 - shares[:, [k for group in told for k in group]].sum(axis=1)
         who = "The other one has" if rest == 1 else f"The other {rest} together have"
         yield Sentence("others", f"{who} {100 * other[-1]:.1f} %.")
+
+
+def _peak(share: Float[np.ndarray, " T"]) -> int:
+    """The first moment at which a share is largest, up to rounding."""
+    return int(np.argmax(share >= (1 - ROUNDING) * share.max()))

@@ -46,7 +46,7 @@ class Activity:
     it is not small the patterns depend on the rule. `boundary` is that rule, `leak` the slope of
     a neuron that is off. `fractions[node]`, `(T, N, size)`, are the gates that were given in place
     of the rule, or None: `on` is then where they are nearer to 1 than to `leak`, and `undecided`
-    the part that is neither.
+    the part that is neither. `data` are the samples, whose labels group them in pictures.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -67,6 +67,7 @@ class Activity:
     boundary: float
     leak: float
     fractions: dict[str, np.ndarray] | None = None
+    data: Dataset | None = None
 
     @cached_property
     def packed(self) -> PackedPatterns:
@@ -378,7 +379,7 @@ def activity(
             for node, seen in _moment(net, now, x, float(boundary), into, advance).items():
                 weight[node][k], undecided[node][k] = seen
     on = PackedPatterns(bits, samples)
-    found = Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+    found = Activity(run.time, on, weight, undecided, float(boundary), net.leak, data=data)
     return found if gates is None else _with_fractions(found, gates_over_time(run, data, gates))
 
 

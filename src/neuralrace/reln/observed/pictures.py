@@ -11,6 +11,7 @@ from neuralrace.checks import entries
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
+from neuralrace.reln.naming import in_groups
 from neuralrace.reln.observed.activity import Activity
 from neuralrace.reln.observed.shares import OTHER
 from neuralrace.tolerances import LEAST
@@ -38,7 +39,8 @@ def draw_activity(
 
     **Arguments:** `prototypes`, `node` and `least` as in `Activity.shares`; `at`, times of the
     rasters (by default when a quarter and half of all that shares change has happened, and the
-    end); `samples` names groups of neighbouring samples, name to how many.
+    end); `samples` names groups of neighbouring samples, name to how many, in place of those by a
+    label of the data.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -66,6 +68,9 @@ def draw_activity(
             whole_number("a number of samples", n, least=0, fix=fix) for n in samples.values()
         ]
         whole_number("the samples of all groups", total - sum(counts), least=0, fix=fix)
+    columns = np.arange(found.packed.samples)
+    if samples is None and found.data is not None:
+        columns, samples = in_groups(found.data)
     moments = [found.index(t) for t in times]
     weight = found.counted(shares.node, least)
     names = list(shares.rounded)
@@ -79,7 +84,7 @@ def draw_activity(
             count = np.bincount(shares.nearest_index[k][order], minlength=len(names))
             groups = dict(zip(names, count.tolist(), strict=True))
             title = f"t = {found.time[k]:.3g}"
-            on = found.packed.moment(shares.node, k).T[order]
+            on = found.packed.moment(shares.node, k).T[np.ix_(order, columns)]
             draw_raster(on, weight[k][order], groups, samples=samples, title=title, ax=ax)
         draw_shares(
             found.time,

@@ -220,10 +220,10 @@ def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
 
 
 def _inputs(X: ArrayLike) -> Float[np.ndarray, "N d"]:
-    given = real_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
+    given = real_array("X, the inputs of a neuron,", X, wanted="shape (N, d)", fix=MATRIX)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
         raise NeuralRaceError(
-            "the inputs of a neuron must be a matrix of finite numbers",
+            "X, the inputs of a neuron, must be a matrix of finite numbers",
             got=f"shape {given.shape}",
             wanted="shape (N, d), one row per sample",
             fix=MATRIX,

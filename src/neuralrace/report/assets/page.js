@@ -14,14 +14,26 @@ function element(name, attributes, parent, text) {
   return made;
 }
 
-// Powers of ten between two positive ends, or round numbers where there are less than two of them.
+// Numbers as they stand at an axis: with as many digits as tell them apart.
+function labels(values) {
+  const known = values.filter((v) => v !== null);
+  let digits = 4;
+  const texts = () => known.map((v) => String(Number(v.toPrecision(digits))));
+  while (digits < 12 && new Set(texts()).size < known.length) digits++;
+  return values.map((v) => (v === null ? "" : String(Number(v.toPrecision(digits)))));
+}
+
+// Powers of ten between two positive ends; with 2 and 5 times these where there are less than four;
+// round numbers where there are less than three of all of them.
 function ticks(low, high) {
-  const first = Math.ceil(Math.log10(low) - 1e-9);
-  const last = Math.floor(Math.log10(high) + 1e-9);
-  const step = Math.max(1, Math.ceil((last - first) / 6));
-  const found = [];
-  for (let n = first; n <= last; n += step) found.push(Number(`1e${n}`));
-  if (found.length > 1) return found;
+  const first = Math.floor(Math.log10(low));
+  const last = Math.ceil(Math.log10(high));
+  const inside = (v) => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9);
+  const powers = [...Array(last - first + 1).keys()].map((n) => Number(`1e${first + n}`));
+  const tens = powers.filter(inside);
+  if (tens.length > 3) return tens.filter((_, i) => i % Math.ceil(tens.length / 7) === 0);
+  const found = powers.flatMap((v) => [1, 2, 5].map((m) => Number((m * v).toPrecision(2)))).filter(inside);
+  if (found.length > 2) return found;
   const rough = (high - low) / 7;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const width = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * (1 - 1e-9));
@@ -88,7 +100,7 @@ function live(figure) {
       stroke: style(document.body, "--soft"), grid: { stroke: style(document.body, "--faint"), width: 1 },
       ticks: { show: false }, gap: 4,
       ...(isLog && { splits: (u, i, low, high) => ticks(low, high), filter: (u, all) => all }),
-      values: (_, splits) => splits.map((v) => (v === null ? "" : shown(v))),
+      values: (_, splits) => labels(splits),
     };
   }
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from neuralrace.study.answers.answer import Answer
-from neuralrace.study.answers.gates import certify, discover, explain, types
+from neuralrace.study.answers.gates import discover, explain, types
 from neuralrace.study.answers.modes import modes
-from neuralrace.study.answers.networks import predict, train
+from neuralrace.study.answers.networks import certify, predict, train
 from neuralrace.study.answers.phases import phase_diagram
 from neuralrace.study.answers.theory import (
     contest,

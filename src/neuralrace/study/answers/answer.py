@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.door import door
 from neuralrace.plot import current_look
-from neuralrace.report import Curves, Part
+from neuralrace.report import Code, Curves, Part, Section
 from neuralrace.results import Result, Sentence
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ def picture_size() -> tuple[float, float]:
 class Answer(Result):
     """The answer to one question of a study.
 
-    `said` are its sentences; those whose ids are in `short` stand at the top of the report, or the
-    first one. `parts` are what the report shows of it; they are made on first use, because a sweep
-    needs the `numbers` alone. `value` is the library's own object, such as a `Contest`. `data` are
-    tables to keep as netCDF, by the name of the file.
+    `result` has its table, and its sentences where `said` has no others; those whose ids are in
+    `short` stand at the top of the report, or the first one. `parts` are what the report shows of
+    it; they are made on first use, because a sweep needs the `numbers` alone. `value` is the
+    library's own object, such as a `Contest`. `data` are tables to keep as netCDF, by the name of
+    the file.
 
     ```python
     >>> import neuralrace as nr
@@ -47,7 +48,7 @@ class Answer(Result):
     >>> answer = study.run().answers["reduce"]
     >>> answer.question, list(answer.value)
     ('reduce', ['xor'])
-    >>> answer.frame()["strength"].round(4).tolist()
+    >>> answer.frame()["s"].round(4).tolist()
     [0.3536, 0.3536, 0.3536, 0.3536]
 
     ```
@@ -55,13 +56,13 @@ class Answer(Result):
 
     question: str
     title: str
-    said: tuple[Sentence, ...]
+    result: Result
     make_parts: Callable[[], Sequence[Part]]
-    make_frame: Callable[[], pandas.DataFrame]
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    value: Any = None
-    data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
+    numbers: Mapping[str, float]
+    value: Any
+    said: tuple[Sentence, ...] = ()
     short: Collection[str] = ()
+    data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> Sequence[Part]:
@@ -69,27 +70,77 @@ class Answer(Result):
         return self.make_parts()
 
     def frame(self) -> pandas.DataFrame:
-        """The answer as a table: the one that the report shows and keeps as CSV."""
-        return self.make_frame()
+        """The answer as a table: the one that the report keeps as CSV."""
+        return self.result.frame()
 
     def sentences(self) -> tuple[Sentence, ...]:
         """The answer in words, the most important sentence first."""
-        return self.said
+        return self.said or self.result.sentences()
 
     @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
-        """The curves of the answer, or a bar for each row of its table."""
-        for part in self.parts:
-            if isinstance(part, Curves):
-                return part.plot(ax=ax)
-        if isinstance(self.value, Result):
-            return self.value.plot(ax=ax)
-        return self.frame().plot.bar(x="block", y="strength", ax=ax)
+        """The curves of the answer, or its result as that draws itself."""
+        curves = (part for part in self.parts if isinstance(part, Curves))
+        return next(curves, self.result).plot(ax=ax)
 
     @property
     def top(self) -> tuple[Sentence, ...]:
         """What stands at the top of the report."""
-        return tuple(said for said in self.said if said.id in self.short) or self.said[:1]
+        said = self.sentences()
+        return tuple(each for each in said if each.id in self.short) or said[:1]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Several(Result):
+    """Results of one kind by name, in one table with a `column` of the names.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.study.answers.answer import Several
+    >>> pair = nr.tasks.xor_pathways(nr.tasks.xor())
+    >>> Several({"xor": nr.reduce(*pair)}, "gating").frame().columns[:2].to_list()
+    ['gating', 'block']
+
+    ```
+    """
+
+    results: Mapping[Any, Result]
+    column: str
+
+    def frame(self) -> pandas.DataFrame:
+        """The rows of all results, below each other."""
+        return self._joined({name: each.frame() for name, each in self.results.items()})
+
+    def _printed(self) -> pandas.DataFrame | None:
+        printed = {name: each._printed() for name, each in self.results.items()}
+        there = {name: table for name, table in printed.items() if table is not None}
+        return self._joined(there) if there else None
+
+    def _joined(self, tables: Mapping[Any, pandas.DataFrame]) -> pandas.DataFrame:
+        import pandas
+
+        joined = pandas.concat(tables, names=[self.column]).reset_index(0).reset_index(drop=True)
+        joined.attrs["units"] = next(iter(tables.values())).attrs.get("units", {})
+        return joined
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The first sentences of all results, then what else they say."""
+        front = lambda name: f"{name}: " if len(self.results) > 1 else ""
+        said = [
+            [Sentence(s.id, front(name) + s.text) for s in each.sentences()]
+            for name, each in self.results.items()
+        ]
+        return *(first for first, *_ in said), *(s for _, *others in said for s in others)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """The first result."""
+        return next(iter(self.results.values())).plot(ax=ax)
+
+
+def printed(*results: Result) -> Section:
+    """Results as the library prints them."""
+    return Section("As the library prints it", [Code(str(each)) for each in results], folded=True)
 
 
 def decimals(values: np.ndarray) -> int | None:

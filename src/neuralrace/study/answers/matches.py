@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 
 from neuralrace.reln import Discovery
-from neuralrace.report import Table
-from neuralrace.results import Sentence
+from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, percent, several
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 
 @final
@@ -56,17 +59,44 @@ def match_patterns(name: str, patterns: np.ndarray, found: np.ndarray, share: np
     return Match(name, len(wanted), len(seen), len(wanted & seen), differ)
 
 
-def matched_gatings(work: Work, found: Discovery) -> list[Match]:
-    """Every gating of the study against the patterns found, the nearest first."""
-    if len(found.layers) != 1 or work.settings.network.graph is not None:
-        return []
+@final
+@dataclass(frozen=True)
+class Matches(Result):
+    """The gatings of a study against the patterns found, the nearest first."""
+
+    matches: list[Match]
+
+    CAPTION: ClassVar[str] = (
+        "The gatings of the study against the patterns found: the part of the samples on which a "
+        "pattern found differs from the nearest one of the gating, on average over the weight"
+    )
+
+    def frame(self) -> pandas.DataFrame:
+        """One row per gating."""
+        columns = ("gating", "patterns", "found", "differ")
+        rows = ((m.name, m.patterns, m.common, m.differ) for m in self.matches)
+        return framed(columns, (dict(zip(columns, row, strict=True)) for row in rows),
+                      {"differ": SHARE})  # fmt: skip
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Which gating the patterns found are nearest to, in one sentence; none without gatings."""
+        return tuple(nearest_sentences(self.matches))
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """A bar for each gating."""
+        return self.frame().plot.bar("gating", "differ", ax=ax)
+
+
+def matched_gatings(work: Work, found: Discovery) -> Matches:
+    """Every gating of the study against the patterns found."""
+    matches: list[Match] = []
     clusters = next(iter(found.layers.values()))
-    matches = []
-    for name, (arch, data) in work.problem.candidates.items():
+    comparable = len(found.layers) == 1 and work.settings.network.graph is None
+    for name, (arch, data) in work.problem.candidates.items() if comparable else ():
         ones = np.ones(data.n_samples)
         own = np.stack([np.asarray(data.gates.get(v, ones)) for v in arch.hidden])
         matches.append(match_patterns(name, own, clusters.pattern, clusters.share))
-    return sorted(matches, key=lambda m: (not m.is_exact, m.differ))
+    return Matches(sorted(matches, key=lambda m: (not m.is_exact, m.differ)))
 
 
 def nearest_sentences(matches: list[Match]) -> list[Sentence]:
@@ -88,15 +118,3 @@ def nearest_sentences(matches: list[Match]) -> list[Sentence]:
     )
     rest = [f"{m.name}: {percent(m.differ)}, {m.common} of {m.patterns}" for m in others]
     return [Sentence("nearest", f"{text} ({'; '.join(rest)})." if rest else f"{text}.")]
-
-
-def match_table(matches: list[Match]) -> Table:
-    """The same for every gating."""
-    rows = [[m.name, m.patterns, m.common, m.differ] for m in matches]
-    head = ["gating", "patterns", "of these found", "samples that differ"]
-    caption = (
-        "The gatings of the study against the patterns found. The last column is the part of the "
-        "samples on which a pattern found differs from the nearest one of the gating, on average "
-        "over the weight"
-    )
-    return Table(head, rows, caption, "gates_and_gatings.csv")

@@ -1,4 +1,4 @@
-"""Answers from trained networks: ReLU networks, and gated ones against their prediction."""
+"""Answers from trained networks: ReLU networks, gated ones against their prediction, both."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
-from neuralrace.results import Sentence, framed
-from neuralrace.study.answers.answer import Answer, picture_size, time_range, to_spread
+from neuralrace.results import Sentence
+from neuralrace.study.answers.answer import Answer, picture_size, printed, time_range
+from neuralrace.study.answers.results import Certified, Predicted, Trained, mean, outputs_mean
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.plan import CRITERION, TRAINED
 from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import EQUAL
-from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time, half_time
+from neuralrace.trajectory import Trajectory, compare, crossing_time, half_time
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -25,59 +25,47 @@ if TYPE_CHECKING:
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
     runs, level = work.relu, criterion(work.settings, work.problem.data)
-    times, half = crossing_time(runs.time, runs.loss, level), half_time(runs.time, runs.loss)
-    first, last = runs.loss[:, 0], runs.loss[:, -1]
-    there = np.isfinite(times)
-    who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
-    text = f"{who} {'starts' if len(last) == 1 else 'start'} at a loss of {to_spread(first)} and "
-    text += f"{'ends' if len(last) == 1 else 'end'} at {to_spread(last)}"
-    share = f" (a share of {level / float(zero_loss(work.problem.data)):.4g})"
-    named = f"loss of {level:.4g}{share if work.settings.contest.relative else ''}"
-    reached = f"{'It never' if len(last) == 1 else 'None'} reaches a {named}"
-    if there.any():
-        reached = f"A {named} is reached at {time_range(times[there])}"
-        reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
-    columns = ("seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}")
-    rows = zip(range(1, len(last) + 1), first, last, half, times, strict=True)
-    table = framed(columns, (dict(zip(columns, row, strict=True)) for row in rows))
+    share = level / float(zero_loss(work.problem.data))
+    found = Trained(runs, level, share if work.settings.contest.relative else None)
+    numbers = {
+        "initial_loss": float(runs.loss[:, 0].mean()),
+        "final_loss": float(runs.loss[:, -1].mean()),
+        "half_time": float(half_time(runs.time, runs.loss).mean()),
+        "learning_time": float(found.times.mean()),
+    }
 
     def parts() -> list[Part]:
         curves = Curves(
             [Curve("ReLU networks", runs.time, runs.loss, "relu"), *_evaluated(work, runs)],
             xlabel="step" if runs.clock == "steps" else "time",
-            caption=f"Loss of {numbered(len(last), 'ReLU network')}",
+            caption=f"Loss of {numbered(len(runs.loss), 'ReLU network')}",
             alt="The loss of the ReLU networks over time.",
             file="train_losses.csv",
         )
-        return [curves, Table.of(table, "Every network", "train.csv")]
+        return [
+            curves,
+            Table.of(found, f"Every network; time: to a loss of {level:.4g}", "train.csv"),
+        ]
 
-    numbers = {
-        "initial_loss": float(first.mean()),
-        "final_loss": float(last.mean()),
-        "half_time": float(half.mean()),
-        "learning_time": float(times.mean()),
-    }
-    data = {"relu_networks.nc": kept_values(work, runs)}
-    title = "What do ReLU networks do?"
-    said = (Sentence("loss", f"{text}."), Sentence("reached", f"{reached}."))
-    said += _against_contest(work, times)
-    short = {each.id for each in said}
-    return Answer("train", title, said, parts, lambda: table, numbers, runs, data, short)
+    reached, loss = found.sentences()
+    said = (reached, *_against_contest(work, found), loss)
+    short, data = {each.id for each in said}, {"relu_networks.nc": kept_values(work, runs)}
+    return Answer(
+        "train", "What do ReLU networks do?", found, parts, numbers, runs, said, short, data
+    )
 
 
-def _against_contest(work: Work, times: np.ndarray) -> tuple[Sentence, ...]:
-    """The times of ReLU networks, (S,), next to the time that was predicted for the winner."""
+def _against_contest(work: Work, found: Trained) -> tuple[Sentence, ...]:
+    """The times of ReLU networks next to the time that was predicted for the winner."""
     if not work.asks("contest") or work.contest.winner is None or work.relu.clock != "flow":
         return ()
     name = work.contest.winner
-    said = against_prediction(times, work.contest.times[name], name)
+    said = against_prediction(found.times, work.contest.times[name], name)
     if work.asks("predict", "certify") and work.followed == name:
-        level = criterion(work.settings, work.problem.data)
-        gated = crossing_time(work.gated.time, work.gated.loss, level)
+        gated = crossing_time(work.gated.time, work.gated.loss, found.level)
         if np.isfinite(gated).all():
-            who = numbered(len(gated), "gated network")
-            said += f" {who[:1].upper()}{who[1:]} with the gates of {name} reached it at "
-            said += f"{time_range(gated)}."
+            who = numbered(len(gated), "gated network", "One")
+            said += f" {who} with the gates of {name} reached it at {time_range(gated)}."
     return (Sentence("predicted", said),)
 
 
@@ -122,9 +110,7 @@ def criterion(settings: Settings, data: Dataset) -> float:
     """The loss that counts as learned on this task."""
     options = settings.contest
     level = CRITERION if options.criterion is None else options.criterion
-    if not options.relative:
-        return level
-    return level * float(zero_loss(data))
+    return level * float(zero_loss(data)) if options.relative else level
 
 
 def kept_values(work: Work, runs: Trajectory) -> Any:
@@ -141,84 +127,55 @@ def kept_values(work: Work, runs: Trajectory) -> Any:
 def predict(work: Work) -> Answer:
     """The loss of gated networks from their initial weights, with nothing fitted."""
     runs, solved, race = work.gated, work.predicted, work.race
-    theory = [compare(run, own) for run, own in zip(members(runs), solved, strict=True)]
-    is_check = race.is_exact and not race.is_decoupled and mean(theory) < EQUAL
-    off = (
-        f"the loss of the gated network is off by {percent(mean(theory))} of the initial loss on "
-        f"average, and by {percent(max(c.max for c in theory))} at most"
+    relu = members(work.relu) if work.asks(*TRAINED) else []
+    each = lambda those: [compare(run, own) for run, own in zip(those, solved, strict=True)]
+    theory, follows = each(members(runs)), each(relu) if relu else []
+    pairs = [compare(a, b) for i, a in enumerate(relu) for b in relu[i + 1 :]]
+    found = Predicted(
+        work.followed,
+        race,
+        theory,
+        follows,
+        mean(pairs) if pairs else None,
+        work.settings.training.batch_size,
     )
-    said = f"Predicted from the initial weights, with nothing fitted, {off}."
-    if is_check:
-        said = f"The reduction is exact, so this is a check of the computation: {off}."
-    sentences = {
-        "gating": f"The gating {work.followed} {race_sentence(race)}",
-        "prediction": said,
-    }
-    if mean(theory) > 1e-3:
-        batch = work.settings.training.batch_size
-        sentences["remaining"] = remaining_error(bool(race.is_exact), batch)
-    curves = [
-        Curve(f"gated networks ({work.followed})", runs.time, runs.loss),
-        Curve("predicted", runs.time, np.stack([own.loss for own in solved]), "theory"),
-    ]
     numbers = {
         "prediction_error": mean(theory),
         "prediction_error_max": max(c.max for c in theory),
         "gated_final_loss": float(runs.loss[:, -1].mean()),
     }
-    rows: list[dict[str, Any]] = [
-        {"seed": i + 1, "mean error": c.mean, "largest error": c.max, "shift in time": c.shift}
-        for i, c in enumerate(theory)
-    ]
-    if work.asks(*TRAINED):
-        follows = [compare(run, own) for run, own in zip(members(work.relu), solved, strict=True)]
-        sentences["networks"] = _relu_sentence(work, follows)
-        curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
+    if relu:
         numbers["relu_distance"] = mean(follows)
         numbers["relu_distance_after_shift"] = float(np.mean([c.mean_after_shift for c in follows]))
-        for row, c in zip(rows, follows, strict=True):
-            row |= {"ReLU network: mean": c.mean, "after a shift": c.mean_after_shift}
-    frame = framed(tuple(rows[0]), rows)
 
     def parts() -> list[Part]:
         losses = Curves(
-            curves,
+            [
+                *([Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")] if relu else []),
+                Curve(f"gated networks ({work.followed})", runs.time, runs.loss),
+                Curve("predicted", runs.time, np.stack([own.loss for own in solved]), "theory"),
+            ],
             caption="Simulated and predicted loss",
             alt="The losses of simulated networks over time, and the predicted loss.",
             file="predict_losses.csv",
         )
         caption = "Distances of losses, as shares of the initial loss"
-        table = Table.of(frame, caption, "predict.csv")
+        table = Table.of(found, caption, "predict.csv")
         return [losses, table, *_drawn(work), *race_parts(race)]
 
-    data = {"gated_networks.nc": kept_values(work, runs)}
-    title = "What will the loss do?"
-    top = ("networks",) if is_check and "networks" in sentences else ("prediction", "networks")
-    found, all_said = (runs, solved), tuple(Sentence(*pair) for pair in sentences.items())
-    return Answer("predict", title, all_said, parts, lambda: frame, numbers, found, data, top)
-
-
-def remaining_error(exact: bool, batch_size: int | None) -> str:
-    """What a prediction leaves out, as far as it is known without fitting anything."""
-    causes = ["random weights are not quite aligned with the modes"]
-    causes += [] if exact else ["couplings between blocks were dropped"]
-    causes += [] if batch_size is None else ["training in batches is random"]
-    return f"The remaining error is there because {', and because '.join(causes)}."
-
-
-def _relu_sentence(work: Work, follows: list[Comparison]) -> str:
-    runs = members(work.relu)
-    who = f"{len(runs)} ReLU networks of the same scale are"
-    if len(runs) == 1:
-        who = "One ReLU network of the same scale is"
-    shifted = float(np.mean([c.mean_after_shift for c in follows]))
-    text = f"{who} {percent(mean(follows))} from the prediction ({percent(shifted)} once shifted "
-    text += "in time)"
-    if len(runs) > 1:
-        pairs = [(a, b) for i, a in enumerate(runs) for b in runs[i + 1 :]]
-        apart = mean([compare(a, b) for a, b in pairs])
-        text += f", and {percent(apart)} from each other"
-    return f"{text}."
+    gating = Sentence("gating", f"The gating {work.followed} {race_sentence(race)}")
+    top = ("networks",) if found.is_check and relu else ("prediction", "networks")
+    return Answer(
+        "predict",
+        "What will the loss do?",
+        found,
+        parts,
+        numbers,
+        (runs, solved),
+        (*found.sentences(), gating),
+        top,
+        {"gated_networks.nc": kept_values(work, runs)},
+    )
 
 
 def _drawn(work: Work) -> list[Part]:
@@ -229,13 +186,43 @@ def _drawn(work: Work) -> list[Part]:
     import matplotlib.pyplot as plt
 
     with style():
-        figure, ax = plt.subplots(figsize=picture_size())
+        width, height = picture_size()
+        rows = max(map(len, (arch.inputs, arch.hidden, arch.outputs)))
+        figure, ax = plt.subplots(figsize=(width, height * min(1.0, 0.25 * (rows + 1))))
         arch.draw(data, ax=ax)
     alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
     picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")
     return [Section("The gated network", [picture], folded=len(arch.hidden) > 6)]
 
 
-def mean(compared: list[Comparison]) -> float:
-    """The mean over networks of the mean distance over time."""
-    return float(np.mean([c.mean for c in compared]))
+# ---- certificate --------------------------------------------------------------------------------
+
+
+def certify(work: Work) -> Answer:
+    """How nearly the gated network is the ReLU network (MHS Definition 3.1)."""
+    _, _, name = work.relu, work.gated, work.followed
+    found = Certified(name, work["certificates"])
+
+    def parts() -> list[Part]:
+        apart = lambda those: (those[0].time, np.stack([c.outputs_over_time for c in those]))
+        curves = [Curve(f"gated network ({name})", *apart(found.certificates))]
+        curves += [Curve("another seed", *apart(found.floors), "relu")] if found.floors else []
+        distances = Curves(
+            curves,
+            ylabel="distance of outputs / √(2 L(0))",
+            caption="Distance of the outputs from those of the ReLU network",
+            alt="The distance of outputs over time, next to that of another seed.",
+            file="certify_outputs.csv",
+        )
+        table = Table.of(found, "One certificate per seed", "certify.csv")
+        return [distances, table, printed(found.certificates[0])]
+
+    numbers = {
+        "outputs_distance": outputs_mean(found.certificates),
+        "outputs_distance_max": max(c.outputs_max for c in found.certificates),
+    }
+    numbers |= {"outputs_floor": outputs_mean(found.floors)} if found.floors else {}
+    value = tuple(found.certificates)
+    return Answer(
+        "certify", "Is it the same function?", found, parts, numbers, value, short=("same",)
+    )

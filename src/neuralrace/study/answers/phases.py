@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from neuralrace.contests import PhaseDiagram
 from neuralrace.plot import style
-from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.results import Sentence
-from neuralrace.study.answers.answer import PICTURE, Answer
+from neuralrace.report import Curve, Curves, Part, Picture, Table
+from neuralrace.results import TIME, Result, Sentence
+from neuralrace.study.answers.answer import PICTURE, Answer, printed
 from neuralrace.study.work import Work
 from neuralrace.text import numbered, percent
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
 
 def phase_diagram(work: Work) -> Answer:
     """A contest at every value, the crossovers, and the learning times of ReLU networks."""
     options = work.settings.phase_diagram
     assert options is not None
-    name = options.name or options.key.rpartition(".")[2]
     found = work["phases"]
     trained = None
     if options.networks:
         trained = np.array(work["networks_at"]), np.stack(work["learning_times"])
-    sentences = phase_sentences(found, trained)
-    frame = partial(_frame, found, trained)
+    table = Phases(found, trained)
 
     def parts() -> list[Part]:
-        table = Table.of(frame(), "Learning times", "phases.csv")
-        shown = [_picture(found, trained), _curves(found, trained), table]
-        if not work.settings.contest.check:
-            return shown
-        return [*shown, Section("As the library prints it", [Code(str(found))], folded=True)]
+        rows = Table.of(table, "Learning times", "phases.csv")
+        shown = [_picture(found, trained), _curves(found, trained), rows]
+        return [*shown, printed(found)] if work.settings.contest.check else shown
 
     places = [c.value for c in found.crossovers] or [np.nan]
     numbers = {
@@ -44,10 +41,42 @@ def phase_diagram(work: Work) -> Answer:
         "first_crossover": places[0],
         "last_crossover": places[-1],
     }
-    title = f"Where does the winner change with {name}?"
+    title, short = f"Where does the winner change with {options.called}?", ("first", "networks")
     value = (found, trained)
-    short = {said.id for said in sentences}
-    return Answer("phase_diagram", title, sentences, parts, frame, numbers, value, short=short)
+    return Answer("phase_diagram", title, table, parts, numbers, value, short=short)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Phases(Result):
+    """A phase diagram with networks that were trained at some values: these, and their times."""
+
+    found: PhaseDiagram
+    trained: tuple[np.ndarray, np.ndarray] | None = None
+
+    def frame(self) -> pandas.DataFrame:
+        """A row for each value: who is first, and the times of all gatings and of networks."""
+        found = self.found
+        table = found.frame().pivot(index="value", columns="candidate", values="time")
+        table = table[list(found.times)]
+        table.columns = list(found.times)
+        table.insert(0, "first", found.winners)
+        if self.trained is not None:
+            import pandas
+
+            values, times = self.trained
+            table["ReLU networks"] = pandas.Series(times.mean(axis=1), values)
+        table = table.rename_axis(found.parameter).reset_index()
+        table.attrs["units"] = dict.fromkeys(found.times, TIME)
+        return table
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Where the winner changes, and how near trained networks are to the fastest gating."""
+        return phase_sentences(self.found, self.trained)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """The diagram."""
+        return self.found.plot(trained=self.trained, ax=ax)
 
 
 def phase_sentences(
@@ -108,17 +137,3 @@ def _curves(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) 
         alt=f"Learning times over {found.parameter}.",
         file="phase_diagram.csv",
     )
-
-
-def _frame(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> pandas.DataFrame:
-    """The frame of the diagram with a row for each value, and the times of ReLU networks."""
-    table = found.frame().pivot(index="value", columns="candidate", values="time")
-    table = table[list(found.times)]
-    table.columns = list(found.times)
-    table.insert(0, "first", found.winners)
-    if trained is not None:
-        values, times = trained
-        import pandas
-
-        table["ReLU networks"] = pandas.Series(times.mean(axis=1), values)
-    return table.rename_axis(found.parameter).reset_index()

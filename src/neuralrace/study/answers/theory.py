@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +11,11 @@ from neuralrace.contests import Contest, Entrant, leads
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.results import Sentence, framed
-from neuralrace.study.answers.answer import Answer
+from neuralrace.results import Sentence
+from neuralrace.study.answers.answer import Answer, Several, printed
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
 from neuralrace.tolerances import LONGER
-
-if TYPE_CHECKING:
-    import pandas
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
@@ -51,25 +47,15 @@ def contest(work: Work) -> Answer:
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too
-        printed = Section("As the library prints it", [Code(str(found))], folded=True)
-        shown = [_table(found), losses]
-        return shown if check is None else [*shown, printed]
+        return [_table(found), losses, *([] if check is None else [printed(found)])]
 
     numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
         reference, shares = check.reference, check.kept
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
-    return Answer(
-        "contest",
-        "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?",
-        said,
-        parts,
-        found.frame,
-        numbers,
-        found,
-        short=SHORT,
-    )
+    title = "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?"
+    return Answer("contest", title, found, parts, numbers, found, said, SHORT)
 
 
 def _known_time(entrant: Entrant) -> float:
@@ -122,9 +108,11 @@ def contest_sentences(
 
 def _table(found: Contest) -> Table:
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
-    caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: the lowest loss that "
-    caption += "these gates can reach."
-    return Table.of(found.frame(), caption, "contest.csv")
+    caption = (
+        f"Time to a loss of {levels}; start: {found.start}. Learns: the share of the loss that "
+    )
+    caption += "these gates can learn."
+    return Table.of(found, caption, "contest.csv")
 
 
 def _losses(entrants: Mapping[str, Any]) -> Curves:
@@ -151,22 +139,20 @@ def reduce(work: Work) -> Answer:
         Sentence("followed" if name == followed else "reduces", f"{name} {race_sentence(race)}")
         for name, race in races.items()
     )
-    frame = partial(_blocks, races)
+    found, count = Several(races, "gating"), sum(len(race.blocks) for race in races.values())
 
     def parts() -> list[Part]:
-        blocks = frame()
         sections = [Section(name, race_parts(race)) for name, race in races.items()]
-        shown = [Table.of(blocks, "Blocks of every gating", "reduce.csv"), *sections]
-        if len(blocks) <= BLOCKS:
+        shown = [Table.of(found, "Blocks of every gating", "reduce.csv"), *sections]
+        if count <= BLOCKS:
             return shown
-        title = f"{len(blocks)} blocks of {numbered(len(races), 'gating')}, with their equations"
+        title = f"{count} blocks of {numbered(len(races), 'gating')}, with their equations"
         return [Section(title, shown, folded=True)]
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
     short = ("followed",) if followed in races else ("reduces",)
-    title = "What are the equations?"
-    return Answer("reduce", title, said, parts, frame, numbers, races, short=short)
+    return Answer("reduce", "What are the equations?", found, parts, numbers, races, said, short)
 
 
 def race_sentence(race: Race) -> str:
@@ -200,16 +186,4 @@ def race_parts(race: Race) -> list[Part]:
     parts: list[Part] = list(equations_of(race))
     if sum(isinstance(part, Equation) for part in parts) > SYSTEMS:
         parts = [Section("Equations", parts, folded=True)]
-    printed = Section("As the library prints it", [Code(str(race))], folded=True)
-    return [*parts, printed, Section("LaTeX", [Code(race.latex())], folded=True)]
-
-
-def _blocks(races: Mapping[str, Race]) -> pandas.DataFrame:
-    """One row per block."""
-    rows = [
-        (name, block.name, bool(block.is_scalar), float(block.drive))
-        for name, race in races.items()
-        for block in race.blocks
-    ]
-    columns = ("gating", "block", "scalar", "strength")
-    return framed(columns, (dict(zip(columns, row, strict=True)) for row in rows))
+    return [*parts, printed(race), Section("LaTeX", [Code(race.latex())], folded=True)]

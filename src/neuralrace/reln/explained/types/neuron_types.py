@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, final, overload
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -16,20 +16,15 @@ from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
-from neuralrace.reln.explained.fixed_points import Samples, side_by_side
+from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.sentences import story
-from neuralrace.reln.explained.types.crowd import Crowd
-from neuralrace.reln.explained.types.evaluation import Elsewhere, evaluations, judged
-from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
+from neuralrace.reln.explained.types.evaluation import evaluations, judged
+from neuralrace.reln.explained.types.grouping import chosen_types
+from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.rare import Rest, rests_of
 from neuralrace.reln.explained.types.sliding import ON, SLIDING
 from neuralrace.reln.explained.types.staged import split_outputs
-from neuralrace.reln.explained.types.symmetries import (
-    Symmetries,
-    row_space,
-    symmetries_of,
-    tolerance_of,
-)
+from neuralrace.reln.explained.types.symmetries import Symmetries
 from neuralrace.reln.explained.types.timeline import (
     Event,
     draw_shares,
@@ -51,6 +46,9 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+WIDE = "the wide limit"
+"""The method of a trajectory of many neurons in place of a network."""
 
 COLUMNS = ("type", "neurons", "share_first", "share", "on_for", "slides_on", "events")
 """The columns of `NeuronTypes.frame`."""
@@ -372,86 +370,111 @@ def types(
             fix="ask for fewer types; a narrow network needs none",
         )
     others = evaluations(evaluate, data)
-    random = generator(key)
-    samples = Samples.of(data)
+    random, start = generator(key), Start.equal(data, width, scale)
     _check_scale(data, width, scale, leak, key)
-    tolerance = tolerance_of(data)
-    inputs, outputs = row_space(samples.x, tolerance), row_space(samples.y, tolerance)
-    small = Samples(samples.x @ inputs, samples.y @ outputs, samples.p)
-    found = symmetries_of(small, tolerance)
-    with jax.enable_x64(True):
-        crowd = Crowd.of(small, found, leak)
-        places = {
-            n: Elsewhere.of(found, side_by_side(d.x) @ inputs, neurons) for n, d in others.items()
-        }
-    first = drawn(small, random, neurons, scale, width)
-    wide = wide_limit(crowd.observing(places), first, learning_rate, steps)
-    more = random.spawn(1)[0]
-    rests = rests_of(crowd, found, small, wide, first, learning_rate, width, scale, more)
-    grid = wide.stops
-    done, members, chosen = chosen_types(
-        crowd, found, wide, count, min(width, neurons), learning_rate, random
-    )
+    limit = Limit.of(data, start, learning_rate, steps, leak, neurons, random, others)
+    rests = tuple(rest for rest, _ in rests_of(limit, child(key, 0)))
+    return grouped(data, limit, count, rests, key, others)
+
+
+def child(key: Key, place: int) -> np.random.Generator:
+    """A generator of its own for one part of a prediction, whatever the other parts draw."""
+    return generator(key).spawn(place + 1)[place]
+
+
+def grouped(
+    data: Dataset,
+    limit: Limit,
+    count: int | None,
+    rests: tuple[Rest, ...],
+    key: Key,
+    others: Mapping[str, Dataset] | None = None,
+) -> NeuronTypes:
+    """The types that the neurons of a wide limit form; see `types`."""
+    wide, crowd, symmetries, rate, leak = (
+        limit.wide, limit.crowd, limit.symmetries, limit.rate, limit.crowd.leak
+    )  # fmt: skip
+    grid, begins, loss = wide.stops, wide.begins, wide.loss
+    if begins is None:
+        raise NeuralRaceError(
+            "the loss does not begin to fall in this time",
+            got=f"{loss[-1]:.6g} after {grid[-1]} steps, at first {loss[0]:.6g}",
+            wanted="a fall of the initial loss, and some steps after it",
+            fix="take more steps; nr.reln.aligned_patterns(data) says whether neurons learn",
+        )
+    others, inputs, outputs = others or {}, limit.inputs, limit.outputs
+    width, many = limit.start.width, len(limit.first["w"])
+    most = min(width, many)
+    done, members, chosen = chosen_types(crowd, symmetries, wide, count, most, rate, child(key, 1))
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
     gates = leak + (1 - leak) * np.concatenate([counts, counts[-1:]])
     strength = np.linalg.norm(done.final["w"], axis=1) * np.linalg.norm(done.final["a"], axis=1)
     order = np.argsort(-strength)
     if leak == 0:  # a neuron that is never on never moves
         order = order[done.values["on"][-1].any(axis=1)[order]]
-    told = {
-        "width": width,
-        "scale": scale,
-        "learning_rate": learning_rate,
-        "steps": steps,
-        "neurons": neurons,
-        "data": data.gated({}).digest(),
-    }
-
-    if others:
-        told["evaluate"] = {name: other.digest() for name, other in others.items()}
-
-    def trajectory(
-        loss: np.ndarray, seen: np.ndarray, elsewhere: Mapping[str, np.ndarray], method: str
-    ) -> Trajectory:
-        by_node = lambda values: split_outputs(values @ outputs.T, data)
-        return Trajectory(
-            learning_rate * grid,
-            loss,
-            values={
-                "outputs": by_node(seen),
-                **{n: judged(by_node(o), others[n], data) for n, o in elsewhere.items()},
-            },
-            steps=grid,
-            sample_weight=data.sample_weight,
-            settings=told | {"method": method},
-        )
-
-    at = wide.begins
+    run = functools.partial(trajectory_of, data, limit, others=others)
     weights = (done.values["w"], done.values["a"])
     later = {
-        name: np.concatenate([wide.others[name][:at], place.over(*weights, leak)])
-        for name, place in places.items()
+        name: np.concatenate([wide.others[name][:begins], place.over(*weights, leak)])
+        for name, place in limit.places.items()
     }
     return NeuronTypes(
-        trajectory=trajectory(
-            np.append(wide.loss[:at], done.loss),
-            np.concatenate([wide.outputs[:at], done.values["outputs"]]),
-            later,
+        trajectory=run(
+            np.append(wide.loss[:begins], done.loss),
+            np.concatenate([wide.outputs[:begins], done.values["outputs"]]),
             f"{numbered(len(order), 'type', '1')} of neurons",
+            later,
         ),
-        wide=trajectory(wide.loss, wide.outputs, wide.others, "the wide limit"),
-        time=learning_rate * done.stops,
+        wide=run(wide.loss, wide.outputs, WIDE, wide.others),
+        time=rate * done.stops,
         gates=gates[:, order],
         w=done.values["w"][:, order] @ inputs.T,
         a=done.values["a"][:, order] @ outputs.T,
         members=members[order],
-        symmetries=replace(found, samples=samples),
+        symmetries=replace(symmetries, samples=limit.samples),
         data=data.gated({}),
-        learning_rate=learning_rate,
+        learning_rate=rate,
         leak=leak,
         chosen=chosen,
         rests=rests,
-        _reduced=(small, found, inputs, outputs),
+        _reduced=(symmetries.samples, symmetries, inputs, outputs),
+    )
+
+
+def trajectory_of(
+    data: Dataset,
+    limit: Limit,
+    loss: np.ndarray,
+    seen: np.ndarray,
+    method: str = WIDE,
+    elsewhere: Mapping[str, np.ndarray] | None = None,
+    others: Mapping[str, Dataset] | None = None,
+) -> Trajectory:
+    """A run of the neurons of a wide limit, or of some of them, recorded when the limit was."""
+    start, stops = limit.start, limit.wide.stops
+    by_node = lambda values: split_outputs(values @ limit.outputs.T, data)
+    told = {
+        "width": start.width,
+        "scale": float(start.w[0]),
+        "learning_rate": limit.rate,
+        "steps": int(stops[-1]),
+        "neurons": len(limit.first["w"]),
+        "data": data.gated({}).digest(),
+        "method": method,
+    }
+    others = others or {}
+    if others:
+        told["evaluate"] = {name: other.digest() for name, other in others.items()}
+    return Trajectory(
+        limit.rate * stops,
+        loss,
+        values={
+            "outputs": by_node(seen),
+            **{n: judged(by_node(o), others[n], data) for n, o in (elsewhere or {}).items()},
+        },
+        steps=stops,
+        sample_weight=data.sample_weight,
+        settings=told,
     )
 
 

@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.types.crowd import Crowd, Neurons, descend
-from neuralrace.reln.explained.types.grouping import Wide, drawn
+from neuralrace.reln.explained.types.crowd import Crowd, Descended, Neurons, descend
+from neuralrace.reln.explained.types.grouping import Wide
+from neuralrace.reln.explained.types.limit import Limit
 from neuralrace.reln.explained.types.symmetries import Symmetries
 from neuralrace.text import percent
 from neuralrace.tolerances import FALLEN, LEADING, RARE
@@ -99,25 +99,19 @@ class Rest:
 
 
 def rests_of(
-    crowd: Crowd,
-    symmetries: Symmetries,
-    samples: Samples,
-    wide: Wide,
-    neurons: Neurons,
-    rate: float,
-    width: int,
-    scale: float,
-    random: np.random.Generator,
-) -> tuple[Rest, ...]:
+    limit: Limit, random: np.random.Generator
+) -> tuple[tuple[Rest, Descended | None], ...]:
     """Every rest after which the wide limit learns more, with the neurons it rests on.
 
+    Beside it is what becomes of the others without them, from the rest on, where that was asked.
     More neurons are drawn where few are found, as many as cost no more than the wide limit did.
     """
-    initial = float(0.5 * (samples.p @ (samples.y**2).sum(axis=1)))
+    wide, crowd, symmetries, rate = limit.wide, limit.crowd, limit.symmetries, limit.rate
+    initial, width = float(wide.loss[0]), limit.start.width
     left = float(wide.loss[-1]) / initial
-    many = len(neurons["w"])
-    here, now = neurons, 0
-    found = []
+    many = len(limit.first["w"])
+    here, now = limit.first, 0
+    found: list[tuple[Rest, Descended | None]] = []
     for i in _resting(wide, initial):
         at = int(wide.stops[i])
         here, now = descend(crowd, here, rate, np.array([now, at])).final, at
@@ -127,23 +121,23 @@ def rests_of(
             continue  # those that lead go on by themselves
         more = min(20 * many, many * int(wide.stops[-1]) // at)
         if count < 20 and more > many:  # too few to count them
-            fresh = drawn(samples, random, more, scale, width)
-            then = descend(crowd, fresh, rate, np.array([0, at])).final
+            then = descend(crowd, limit.drawn(random, more), rate, np.array([0, at])).final
             count, draws = int(_outside(crowd, symmetries, then)[0].sum()), more
         level = float(wide.loss[i]) / initial
-        rest = Rest(rate * at, level, count, draws, width, images, None, left)
+        rest, done = Rest(rate * at, level, count, draws, width, images, None, left), None
         if rest.chance > RARE:
-            kept = {name: values[~outside] for name, values in here.items()}
+            kept = {**here, **{name: here[name][~outside] for name in ("w", "a")}}
             done = descend(crowd, kept, rate, wide.stops[i:])
             rest = replace(rest, without=float(done.loss[-1]) / initial)
-        found.append(rest)
+        found.append((rest, done))
     return tuple(found)
 
 
 def _resting(wide: Wide, initial: float) -> list[int]:
     """The moments from which the loss rests, each before it falls further."""
     found, level = [], np.inf
-    for i in range(wide.begins, len(wide.stops)):
+    begins = len(wide.stops) if wide.begins is None else wide.begins
+    for i in range(begins, len(wide.stops)):
         twice = 2 * wide.stops[i]
         if twice > wide.stops[-1]:
             break

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
 from neuralrace.plot import COLOURS, draw_curves, letter_panels, style
-from neuralrace.reln.explained.naming import in_groups
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
+from neuralrace.reln.naming import in_groups
 from neuralrace.tolerances import BRIEF, FAINT, SLIDES
 from neuralrace.trajectory import Trajectory
 
@@ -163,9 +163,9 @@ def _name(group: list[int]) -> str:
 
 def _name_rows(ax: Axes, groups: dict[str, int], count: int) -> None:
     """Names of groups of rows, and lines between them; numbers where there are no groups."""
+    ax.set_ylabel("sample")
     if not groups:
         ax.set_yticks([0.5, count - 0.5], ["1", str(count)])
-        ax.set_ylabel("sample")
         return
     sizes = np.array(list(groups.values()))
     ends = np.cumsum(sizes)

@@ -1,0 +1,123 @@
+"""Claims of the talk on the saddles that learning passes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evidence import Basis, Claim, Measure
+from papers.talk.claims.reads import read
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def share_at_saddles(table: xarray.Dataset) -> float:
+    """The share of all plateaus that lie at a listed point and have its loss within 1 %."""
+    from papers.talk.saddles import matched
+
+    hits = matched(table)
+    return sum(hits) / len(hits) if hits else float("nan")
+
+
+def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
+    """The listed points at which each run rests, in order."""
+    from papers.talk.saddles import stays
+
+    return [tuple(point for point, _, _ in run) for run in stays(table)]
+
+
+def fewest_saddles(table: xarray.Dataset) -> float:
+    """The smallest number of different saddles (points with a way out) at which a run rests."""
+    index = table["index"].to_numpy()
+    return float(min(sum(index[p] > 0 for p in set(run)) for run in sequences(table)))
+
+
+def downward(table: xarray.Dataset) -> float:
+    """The share of steps from saddle to saddle that reduce the number of ways out."""
+    index = table["index"].to_numpy()
+    steps = [index[b] < index[a] for run in sequences(table) for a, b in pairwise(run)]
+    return float(np.mean(steps)) if steps else float("nan")
+
+
+def ways(table: xarray.Dataset) -> float:
+    """The most saddles with equally many learned modes at which runs rest: 1 if all go one way."""
+    names = [str(name) for name in table["point"].to_numpy()]
+    rested = {names[point] for run in sequences(table) for point in run}
+    sizes = [sum(map(str.isalnum, name.strip("{}").split(", "))) for name in rested]
+    return float(max(map(sizes.count, sizes)))
+
+
+def between_runs(table: xarray.Dataset) -> float:
+    """The largest difference of loss between two runs at one time, over the initial loss."""
+    loss = table["loss"].to_numpy()
+    return float((loss.max(axis=0) - loss.min(axis=0)).max() / loss[:, 0].max())
+
+
+CLAIMS = (
+    Claim(
+        "talk/saddles-visited",
+        "“Depth introduces a hierarchy of saddle points”, “Dynamics pass near …”",
+        "There is a hierarchy of saddle points, and learning passes near them one after another.",
+        "Five modes, initial weights of 1e-6, plateaus found from the loss alone: the share of "
+        "those within a tenth of the smallest singular value of a listed saddle and with its loss "
+        "within 1 %.",
+        (
+            Measure(
+                "plateaus",
+                "share of plateaus at a listed saddle",
+                read("saddles", share_at_saddles),
+                least=1,
+                rests=Basis.PAPER,
+            ),
+            Measure(
+                "fewest",
+                "fewest saddles that a run rests at",
+                read("saddles", fewest_saddles),
+                least=3,
+            ),
+            Measure(
+                "downward",
+                "share of steps that lead to a saddle with fewer ways out",
+                read("saddles", downward),
+                least=1,
+                rests=Basis.PAPER,
+            ),
+        ),
+        inferred=True,
+    ),
+    Claim(
+        "talk/variability",
+        "“Individual variability amidst structure”",
+        "Runs differ from one another, and yet all pass the same structured set of saddles.",
+        "The same runs: the largest difference of loss between two at one time, over L(0); and "
+        "the saddles at which they rest.",
+        (
+            Measure(
+                "between-runs",
+                "largest difference between runs",
+                read("saddles", between_runs),
+                least=0.1,
+            ),
+            Measure(
+                "plateaus",
+                "share of plateaus at a listed saddle",
+                read("saddles", share_at_saddles),
+                least=1,
+                rests=Basis.PAPER,
+            ),
+            Measure(
+                "ways",
+                "largest number of saddles with equally many learned modes at which runs rest",
+                read("saddles", ways),
+                least=2,
+                otherwise="Here runs differ in when and how long they rest, not in the order of "
+                "saddles: they rest at {:.0f} saddle for each number of learned modes. Separate "
+                "singular values and small starts fix the order.",
+            ),
+        ),
+        inferred=True,
+    ),
+)

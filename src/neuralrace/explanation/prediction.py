@@ -1,0 +1,334 @@
+"""What a ReLU network will do, as a result: its loss, its times, its outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, final, overload
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.checks import generator, real_number
+from neuralrace.dataset import Dataset
+from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.reln import NeuronTypes, Rest
+from neuralrace.reln.explained.types.limit import Limit, Start
+from neuralrace.reln.explained.types.neuron_types import grouped
+from neuralrace.results import SHARE, Result, Sentence, framed
+from neuralrace.text import percent
+from neuralrace.trajectory import Trajectory, crossing_time
+from neuralrace.types import Key
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = ("share", "time", "low", "high")
+"""The columns of `Prediction.frame`."""
+
+OUTCOMES = ("outcome", "left", "chance", "low", "high", "decides", "networks")
+"""The columns of `Prediction.outcomes`."""
+
+
+class TimeTo(NamedTuple):
+    """When the loss falls to a share of its initial value: `mean`, and from `low` to `high`.
+
+    `mean` is the time of the most likely outcome in the wide limit, `low` and `high` the first and
+    the last of the simulated networks of this width, NaN where there are none. Infinite where the
+    loss was not there by the last step.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> found = nr.predict(nr.tasks.extended_xor(0.4), width=64, scale=1e-3, learning_rate=0.1,
+    ...                    steps=400, neurons=500)
+    >>> mean, low, high = found.time_to(0.1)
+    >>> low < mean < high
+    True
+
+    ```
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The losses between which simulated networks lie: `lower` and `upper` at every time.
+
+    `networks` are their losses, one row per network. Each network was drawn as one of this width
+    starts, and trained. A further one is between the lowest and the highest of n networks at any
+    one time with a chance of (n − 1)/(n + 1), `chance`, whatever their distribution.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> found = nr.predict(nr.tasks.extended_xor(0.4), width=64, scale=1e-3, learning_rate=0.1,
+    ...                    steps=400, neurons=500)
+    >>> band = found.band
+    >>> band.networks.shape == (19, len(band.time)), band.chance
+    (True, 0.9)
+
+    ```
+    """
+
+    time: Float[np.ndarray, " T"]
+    networks: Float[np.ndarray, "n T"]
+
+    @property
+    def lower(self) -> Float[np.ndarray, " T"]:
+        """The lowest loss at every time."""
+        return self.networks.min(axis=0)
+
+    @property
+    def upper(self) -> Float[np.ndarray, " T"]:
+        """The highest loss at every time."""
+        return self.networks.max(axis=0)
+
+    @property
+    def chance(self) -> float:
+        """The chance that a further network is inside at one time, (n − 1)/(n + 1)."""
+        many = len(self.networks)
+        return (many - 1) / (many + 1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One way in which networks of this width end: its course in the wide limit, and its chance.
+
+    `rest` is where a network stays that lacks rare neurons, None for one that lacks none. `low` and
+    `high` are the 95 % interval of `chance`.
+    """
+
+    trajectory: Trajectory
+    chance: float
+    low: float
+    high: float
+    rest: Rest | None = None
+
+    @property
+    def left(self) -> float:
+        """The part of the initial loss that is left at the end."""
+        return float(self.trajectory.loss[-1] / self.trajectory.loss[0])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prediction(Result):
+    """What a ReLU network with one hidden layer will do; see `predict`.
+
+    `trajectory` is the wide limit. `start` says how weights start, `criteria` are the shares of the
+    initial loss that were asked for. `courses` are the outcomes, the most likely first; `outcomes`
+    is their table. `no_types` says why there are no `types`; it is empty where there are.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> found = nr.predict(nr.tasks.extended_xor(0.4), width=64, scale=1e-3, learning_rate=0.1,
+    ...                    steps=400, neurons=500)
+    >>> found.frame().columns.tolist(), len(found.outcomes)
+    (['share', 'time', 'low', 'high'], 1)
+    >>> found.types is not None and found.no_types == ""
+    True
+
+    ```
+    """
+
+    _asked = ("types",)
+
+    trajectory: Trajectory
+    start: Start
+    courses: tuple[Outcome, ...]
+    criteria: tuple[float, ...]
+    data: Dataset
+    leak: float
+    key: Key
+    init: str | None
+    no_types: str
+    networks: Float[np.ndarray, "n T"] = field(repr=False)
+    _limit: Limit | None = field(repr=False, default=None, metadata={"save": False})
+
+    @property
+    def band(self) -> Band | None:
+        """Simulated networks of this width, and between which losses they lie; None without."""
+        return Band(self.trajectory.time, self.networks) if len(self.networks) else None
+
+    @property
+    def likely(self) -> Trajectory:
+        """The course of the most likely outcome; `trajectory` where no rare neurons decide."""
+        return self.courses[0].trajectory
+
+    def time_to(self, share: float) -> TimeTo:
+        """When the loss falls to a share of its initial value.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> found = nr.predict(nr.tasks.extended_xor(0.4), width=64, scale=1e-3, learning_rate=0.1,
+        ...                    steps=400, neurons=500)
+        >>> found.time_to(0.5).mean < found.time_to(0.1).mean
+        True
+
+        ```
+        """
+        share = real_number("share", share, above=0, below=1, fix="for example share=0.1")
+        many = [_reached(self.trajectory.time, loss, share) for loss in self.networks]
+        mean = _reached(self.likely.time, self.likely.loss, share)
+        return TimeTo(mean, min(many, default=math.nan), max(many, default=math.nan))
+
+    @property
+    def outcomes(self) -> pandas.DataFrame:
+        """The ways in which networks of this width end, the most likely first.
+
+        `left`, the part of the initial loss that is left; `chance` of this outcome with its 95 %
+        interval from `low` to `high`; `decides`, what decides; `networks`, how many of the
+        simulated ones end nearest to it.
+        """
+        ends = self.networks[:, -1] / self.networks[:, 0]
+        near = np.abs(ends[:, None] - [each.left for each in self.courses]).argmin(axis=1)
+        rows = [
+            {
+                "outcome": i + 1,
+                "left": each.left,
+                "chance": each.chance,
+                "low": each.low,
+                "high": each.high,
+                "decides": _decides(each, len(self.courses) > 1),
+                "networks": int((near == i).sum()),
+            }
+            for i, each in enumerate(self.courses)
+        ]
+        return framed(OUTCOMES, rows, dict.fromkeys(("left", "chance", "low", "high"), SHARE))
+
+    @property
+    def rests(self) -> tuple[Rest, ...]:
+        """The rests at which networks stay that lack rare neurons."""
+        return tuple(each.rest for each in self.courses if each.rest is not None)
+
+    @cached_property
+    def types(self) -> NeuronTypes | None:
+        """The few types of neurons that explain the prediction, where neurons align: `reln.types`.
+
+        Computed when it is first asked for. None where `no_types` says why there are none.
+        """
+        if self.no_types:
+            return None
+        settings = self.trajectory.settings
+        limit = self._limit or Limit.of(
+            self.data, self.start, settings["learning_rate"], settings["steps"], self.leak,
+            settings["neurons"], generator(self.key),
+        )  # fmt: skip
+        return grouped(self.data, limit, None, self.rests, self.key)
+
+    def frame(self) -> pandas.DataFrame:
+        """One row per criterion.
+
+        `share` of the initial loss; `time` at which the wide limit of the most likely outcome is
+        there; `low` and `high`, the first and the last of the simulated networks. Infinite where
+        it was not reached by the last step.
+        """
+        times = [(share, *self.time_to(share)) for share in self.criteria]
+        rows = [dict[str, float](zip(COLUMNS, row, strict=True)) for row in times]
+        return framed(COLUMNS, rows, {"share": SHARE})
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What the network will do, and what that rests on."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        width, many = self.start.width, len(self.networks)
+        yield Sentence(
+            "answer", f"A ReLU network of width {width} {self._started}: {self._answer}."
+        )
+        for rest in self.rests:
+            yield Sentence("rare", str(rest))
+        if self.band is not None:
+            yield Sentence(
+                "band",
+                f"The time is that of the wide limit, for which no network of width {width} is "
+                f"trained; the interval is that of {many} simulated ones. A further network is "
+                f"inside with a chance of {percent(self.band.chance)}.",
+            )
+        else:
+            yield Sentence("band", "No network was simulated, so that there is no interval.")
+        yield Sentence(
+            "types",
+            f"It has no explanation by types of neurons: {self.no_types}."
+            if self.no_types
+            else "Neurons align before the loss falls: .types says which types they form.",
+        )
+
+    @property
+    def _started(self) -> str:
+        if self.init is not None:
+            return "started as PyTorch starts it"
+        sizes = {float(each) for each in np.unique(self.start.w)} | {*map(float, self.start.a)}
+        sizes |= set() if self.start.c is None else {*map(float, self.start.c)}
+        if len(sizes) == 1:
+            return f"started at σ = {sizes.pop():.4g}"
+        return f"started at σ = {min(sizes):.4g} to {max(sizes):.4g}"
+
+    @property
+    def _answer(self) -> str:
+        share, likely = self.criteria[0], self.courses[0]
+        time, low, high = self.time_to(share)
+        end, learned = f"t = {self.trajectory.time[-1]:.4g}", percent(1 - share)
+        when = [_reached(self.trajectory.time, loss, share) for loss in self.networks]
+        many, there = len(when), int(np.isfinite(when).sum())
+        simulated = f"{many} simulated network{'s' * (many > 1)}"
+        late = 2 * there < many and not math.isinf(time)
+        if math.isinf(time):
+            said = f"{learned} is not learned by {end} ({percent(likely.left)} of the loss is left)"
+            said += f", nor by any of {simulated}" * (many > there == 0)
+        elif late:
+            said = f"{learned} is learned by no more than {there} of {simulated} by {end}; "
+            said += f"the wide limit, which has more neurons, gets there at t = {time:.4g}"
+        else:
+            said = f"{learned} learned at t = {time:.4g}"
+            said += f" ({low:.4g} to {high:.4g} in {simulated})" * (many == there > 0)
+        if there and not late and (there < many or math.isinf(time)):
+            said += f"; {there} of {simulated} get there, from t = {low:.4g} on"
+        if len(self.courses) > 1:
+            said += f", which has a chance of {percent(likely.chance)}"
+            for other in self.courses[1:]:
+                lacks = "with" if other.rest is None else "without"
+                said += f"; {lacks} rare neurons, with a chance of {percent(other.chance)}, "
+                said += f"{percent(other.left)} of the loss is left at the end"
+        return said
+
+    @overload
+    def plot(self, *, ax: None = None) -> Figure: ...
+    @overload
+    def plot(self, *, ax: Axes) -> Axes: ...
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """The loss of every outcome over time, between those of simulated networks."""
+        one = len(self.courses) == 1
+        name = lambda each: "wide limit" + (f", {percent(each.chance)}" if not one else "")
+        curves = {name(each): each.trajectory.loss for each in self.courses}
+        with style():
+            drawn = draw_curves(self.trajectory.time, curves, kind="theory", ax=ax)
+            if self.band is not None:
+                many = f"{len(self.networks)} simulated networks"
+                drawn.fill_between(
+                    self.band.time, self.band.lower, self.band.upper, alpha=0.25, linewidth=0,
+                    color=COLOURS["neutral"], label=many,
+                )  # fmt: skip
+            drawn.set(ylim=(0, None), xlim=(0, self.trajectory.time[-1]))
+            drawn.legend()
+        return drawn if ax is not None else drawn.figure  # type: ignore[return-value]
+
+
+def _reached(time: np.ndarray, loss: np.ndarray, share: float) -> float:
+    """When a loss is first down to a share of its initial value; infinite where it never is."""
+    found = float(crossing_time(time, loss, share * float(loss[0])))
+    return math.inf if math.isnan(found) else found
+
+
+def _decides(outcome: Outcome, several: bool) -> str:
+    if outcome.rest is None:
+        return "it has the rare neurons that later learning needs" if several else "nothing rare"
+    return f"it lacks the neurons that end the rest at t = {outcome.rest.time:.4g}"

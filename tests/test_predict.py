@@ -1,0 +1,215 @@
+"""What a ReLU network will do, against networks and gradient descent written out in NumPy."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import neuralrace as nr
+from evidence.own.rare_neurons import BENT
+from neuralrace.checks import generator
+from neuralrace.results import Result
+from tests.test_errors import refuses
+
+XOR = nr.tasks.extended_xor(0.4)
+OPTIONS = {"width": 64, "scale": 1e-2, "learning_rate": 0.1, "steps": 300, "neurons": 300}
+
+
+def descent(data, w, a, c, rate, steps, leak=0.0, bias=False):
+    """The loss at every step of plain gradient descent, each neuron one row of w and a."""
+    x, y = (np.concatenate(list(v.values()), axis=1) for v in (data.x, data.y))
+    x = np.concatenate([x, np.ones((len(x), 1))], axis=1) if bias else x
+    p, losses = np.asarray(data.probability), []
+    for _ in range(steps + 1):
+        z = x @ w.T
+        slope = np.where(z > 0, 1.0, leak)
+        error = y - (slope * z) @ a - c
+        losses.append(0.5 * p @ (error**2).sum(axis=1))
+        drive = p[:, None] * error
+        w, a = w + rate * (slope * (drive @ a.T)).T @ x, a + rate * (slope * z).T @ drive
+        c = c + rate * drive.sum(axis=0) * bias
+    return np.array(losses)
+
+
+def drawn(random, many, width, spreads, d, o, bias, uniform=False):
+    """Weights of a network of `width` with `many` neurons in place of its own."""
+    unit = (lambda *n: random.uniform(-1, 1, n) * 3**0.5) if uniform else (
+        lambda *n: random.normal(size=n)
+    )  # fmt: skip
+    w = unit(many, d + bias) * np.append(np.full(d, spreads["W1"]), [spreads["bias_h"]] * bias)
+    a, c = unit(many, o) * spreads["W2"], unit(o) * spreads["bias_y"] * bias
+    return (w * (width / many) ** 0.5, a * (width / many) ** 0.5, c * (many == width))
+
+
+def random_task(seed):
+    random = np.random.default_rng(seed)
+    n, d, o = (
+        int(k) for k in (random.integers(6, 20), random.integers(2, 5), random.integers(1, 3))
+    )
+    y = np.maximum(random.normal(size=(n, o)), -0.5)
+    return nr.Dataset(
+        {"x": random.normal(size=(n, d))}, {"y": y}, sample_weight=random.uniform(0.5, 2, n)
+    )
+
+
+def torch_spreads(d, width):
+    first, second = (3 * d) ** -0.5, (3 * width) ** -0.5
+    return {"W1": first, "W2": second, "bias_h": first, "bias_y": second}
+
+
+@pytest.mark.parametrize(
+    ("seed", "bias", "leak", "start"),
+    [(0, False, 0.0, 0.05), (1, True, 0.0, 1e-2), (2, True, 0.2, "torch"), (3, False, 0.1, "torch"),
+     (4, True, 0.1, {"W1": 0.3, "W2": 0.02, "bias_h": 0.0, "bias_y": 0.1})],
+)  # fmt: skip
+def test_the_wide_limit_is_many_neurons_in_place_of_the_network(seed, bias, leak, start):
+    """As many neurons written out, drawn anew, differ by chance alone; so do the networks."""
+    data, width, rate, steps = random_task(seed), 40, 0.05, 400
+    d, o = data.x["x"].shape[1], data.y["y"].shape[1]
+    torch = start == "torch"
+    how = {"init": "torch"} if torch else {"scale": start}
+    found = nr.predict(data, width=width, bias=bias, leak=leak, learning_rate=rate, steps=steps,
+                       neurons=6000, **how)  # fmt: skip
+    spreads = torch_spreads(d, width) if torch else (
+        start if isinstance(start, dict) else dict.fromkeys(torch_spreads(d, width), start)
+    )  # fmt: skip
+    random = np.random.default_rng(seed + 50)
+    draw = lambda many: drawn(random, many, width, spreads, d, o, bias, torch)
+    wide = descent(data, *draw(6000), rate, steps, leak, bias)
+    at = found.trajectory.steps
+    limit = found.trajectory.loss
+    own = np.array([descent(data, *draw(width), rate, steps, leak, bias) for _ in range(12)])[:, at]
+    floor = np.mean([np.abs(a - b).mean() for a in own for b in own if a is not b])
+    assert np.abs(wide[at] - limit).mean() < 0.3 * floor
+    np.testing.assert_allclose(found.band.networks[:, 0].mean(), own[:, 0].mean(), rtol=0.35)
+    inside = (own >= found.band.lower) & (own <= found.band.upper)
+    assert inside.mean() > 0.75  # 9 in 10 of very many
+
+
+def test_a_network_of_m_neurons_is_the_limit_of_m():
+    """√(H/M) is one where as many neurons are drawn as the network has: its own descent."""
+    data = random_task(7)
+    d, o, width = data.x["x"].shape[1], data.y["y"].shape[1], 30
+    found = nr.predict(data, width=width, scale={"W1": 0.2, "W2": 0.1}, learning_rate=0.05,
+                       steps=200, neurons=width, networks=0, key=4)  # fmt: skip
+    unit = generator(4).normal(size=(width, d + o))
+    own = descent(data, 0.2 * unit[:, :d], 0.1 * unit[:, d:], np.zeros(o), 0.05, 200)
+    np.testing.assert_allclose(found.trajectory.loss, own[found.trajectory.steps], rtol=1e-8)
+
+
+def test_bands_hold_as_many_networks_as_they_say():
+    found = nr.predict(XOR, networks=19, **OPTIONS)
+    spreads = dict.fromkeys(("W1", "W2", "bias_h", "bias_y"), 1e-2)
+    random = np.random.default_rng(3)
+    own = [descent(XOR, *drawn(random, 64, 64, spreads, 3, 1, False), 0.1, 300) for _ in range(200)]
+    low, high = found.time_to(0.1)[1:]
+    times = np.array([np.flatnonzero(loss <= 0.1 * loss[0])[0] * 0.1 for loss in own])
+    inside = int(((times >= low) & (times <= high + 0.1)).sum())
+    assert found.band.chance == 0.9
+    # the share that lies between the extremes of 19 is Beta(18, 2): above .74 with 99 % chance
+    assert inside >= binom.ppf(0.01, 200, 0.74)
+
+
+def test_the_chance_of_outcomes_is_that_of_drawing_no_rare_neuron():
+    found = nr.predict(BENT, width=100, scale=1e-6, learning_rate=0.1, steps=5000, networks=6)
+    stuck, free = found.courses
+    assert stuck.rest.matters and free.rest is None
+    assert stuck.chance == stuck.rest.chance and free.chance == pytest.approx(1 - stuck.chance)
+    assert (stuck.low, stuck.high) == stuck.rest.interval
+    linear = np.linalg.lstsq(BENT.x["x"], BENT.y["y"], rcond=None)[1]
+    best = float(linear[0] / np.sum(np.square(BENT.y["y"])))  # no neuron bends
+    assert stuck.left == pytest.approx(best, rel=1e-3) and free.left < 1e-3
+    assert found.likely is stuck.trajectory and found.trajectory is free.trajectory
+    frame = found.outcomes
+    assert frame["networks"].sum() == 6 and frame["networks"][0] >= 4
+    assert np.isinf(found.time_to(0.1).mean) and np.isfinite(found.time_to(0.3).mean)
+    assert np.isfinite([each.trajectory.loss for each in found.courses]).all()
+    texts = [sentence.text for sentence in found.sentences()]
+    assert f"{100 * stuck.chance:.0f} %" in texts[0]
+
+
+def test_the_first_sentence_says_the_time_and_its_interval():
+    found = nr.predict(XOR, criterion=[0.5, 0.1], **OPTIONS)
+    (time, low, high), first = found.time_to(0.5), str(found).splitlines()[0]
+    assert f"50 % learned at t = {time:.4g} ({low:.4g} to {high:.4g}" in first
+    assert low < time < high
+    assert found.frame()["share"].tolist() == [0.5, 0.1]
+    assert found.networks[0, 0] != found.networks[1, 0]
+
+
+def test_what_is_not_learned_in_time_is_said():
+    found = nr.predict(XOR, **(OPTIONS | {"steps": 40}))
+    assert np.isinf(found.time_to(0.1)).all()
+    assert "learned at" not in found.sentences()[0].text
+    early = nr.predict(XOR, **(OPTIONS | {"steps": 2, "scale": 1e-5, "networks": 0}))
+    assert early.no_types and early.band is None and np.isnan(early.time_to(0.1).low)
+
+
+def test_networks_that_do_not_get_there_come_before_the_wide_limit():
+    found = nr.predict(XOR, **OPTIONS)
+    still = replace(found, networks=np.where(np.arange(19)[:, None] < 4, found.networks, 0.3))
+    text, time = still.sentences()[0].text, f"t = {found.time_to(0.1).mean:.4g}"
+    assert text.index("4 of 19") < text.index(time)
+    most = replace(found, networks=np.where(np.arange(19)[:, None] < 12, found.networks, 0.3))
+    text = most.sentences()[0].text
+    assert text.index(time) < text.index("12 of 19")
+    assert np.isinf(most.time_to(0.1).high) and np.isfinite(most.time_to(0.1).low)
+
+
+@pytest.mark.parametrize(
+    ("changed", "types"),
+    [({"scale": 0.05}, False), ({"scale": 1e-4}, True), ({"scale": 1e-4, "bias": True}, False),
+     ({"scale": {"W1": 1e-4, "W2": 1e-5}}, False), ({"scale": None, "init": "torch"}, False)],
+)  # fmt: skip
+def test_types_explain_where_neurons_align_and_a_reason_stands_where_not(changed, types):
+    found = nr.predict(XOR, networks=0, **(OPTIONS | changed))
+    assert (found.types is not None) == types == (found.no_types == "")
+    if types:
+        assert len(found.types) >= 1 and found.types.wide.loss[-1] == found.trajectory.loss[-1]
+    assert [s.id for s in found.sentences()][-1] == "types"
+
+
+def test_types_of_a_stored_prediction_are_those_of_the_first(tmp_path):
+    found = nr.predict(XOR, networks=3, **(OPTIONS | {"scale": 1e-4}))
+    again = Result.load(found.save(tmp_path / "prediction.npz"))
+    assert str(again) == str(found) and again.time_to(0.3) == found.time_to(0.3)
+    np.testing.assert_allclose(again.types.shares, found.types.shares, rtol=1e-9)
+    np.testing.assert_array_equal(again.types.states, found.types.states)
+
+
+def test_types_of_predict_are_those_of_reln():
+    found = nr.predict(XOR, networks=0, **(OPTIONS | {"scale": 1e-4}))
+    same = nr.reln.types(XOR, **(OPTIONS | {"scale": 1e-4}))
+    np.testing.assert_array_equal(found.types.shares, same.shares)
+    np.testing.assert_array_equal(found.trajectory.loss, same.wide.loss)
+
+
+def test_the_picture_has_the_limit_and_the_networks():
+    found = nr.predict(XOR, networks=3, **OPTIONS)
+    ax = found.plot().axes[0]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["wide limit", "3 simulated networks"]
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"width": 0}, "width"), ({"width": (100, 100)}, "width"), ({"scale": 0.0}, "scale"),
+     ({"scale": None}, "scale"), ({"init": "torch"}, "init"), ({"scale": {"W1": 1.0}}, "scale"),
+     ({"scale": {"W1": 1.0, "W2": 1.0, "bias_h": 0.0}}, "scale"), ({"steps": 0}, "steps"),
+     ({"learning_rate": -1.0}, "learning_rate"), ({"criterion": 1.5}, "criterion"),
+     ({"criterion": []}, "criterion"), ({"loss": "cross_entropy"}, "loss"),
+     ({"networks": -1}, "networks"), ({"leak": 1.0}, "leak"), ({"scale": 30.0}, "learning_rate"),
+     ({"scale": 30.0}, "scale"), ({"neurons": 0}, "neurons"), ({"key": "zero"}, "key"),
+     ({"scale": None, "init": "flax"}, "init")],
+)  # fmt: skip
+def test_what_is_refused(changed, named):
+    with refuses(named):
+        nr.predict(XOR, **(OPTIONS | changed))
+
+
+def test_tasks_without_samples_are_refused():
+    with refuses("data"):
+        nr.predict(object(), **OPTIONS)

@@ -3,12 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint check-js format docs docs-check evidence bench figures clean
+.PHONY: demo test quick test-slow lint imports types check-js format docs docs-check evidence bench figures clean
 
 demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
 
-test: lint
+# Types take a minute of one process, and are checked beside the tests.
+test: imports
+	$(MAKE) --no-print-directory -j 2 types quick
+
+quick: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		-m "not slow and not cluster and not browser"
 
@@ -16,10 +20,14 @@ test: lint
 test-slow: $(READY) .venv/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "slow or cluster or browser"
 
-lint: $(READY)
+lint: imports types
+
+imports: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+types: $(READY)
 	$(BIN)/basedpyright
 
 # Types of the explorer's page. The compiler comes through npm; where it cannot be had, this says so.
@@ -53,9 +61,9 @@ docs-check: docs
 evidence: $(READY)
 	$(BIN)/python -m evidence --full
 
-# Ratios measured side by side in one run; writes benchmarks/results.json.
+# Ratios of running times alone, each pair side by side in one run; for a quiet machine.
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m evidence --timing --full
 
 # Every figure of the papers, with a gallery in out/figures, and every picture of the documentation,
 # whose own gallery is docs/gallery.md.

@@ -17,13 +17,16 @@ import matplotlib
 import pytest
 from hypothesis import settings
 
-import tests.typecheck  # noqa: F401  (must be there before the package is imported)
+from tests import typecheck  # must be there before the package is imported
 
 # read when JAX first computes; processes that tests start inherit it
 QUICK_COMPILATION = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{QUICK_COMPILATION} {os.environ.get('XLA_FLAGS', '')}".strip()
 
 pytest_plugins = ["tests.browser_help"]
+
+# The search for cycles goes through all that JAX keeps. By default it takes a tenth of the time.
+gc.set_threshold(100_000, 20, 20)
 
 jax.config.update("jax_enable_x64", True)
 matplotlib.use("Agg")
@@ -75,7 +78,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.fixture(autouse=True)
-def _close_figures():
+def _afresh():
+    """Every test counts the calls that are checked from zero, and leaves no figure open."""
+    typecheck.calls.clear()
     yield
     import matplotlib.pyplot
 

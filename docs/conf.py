@@ -202,8 +202,12 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def without_outer_links(app: object, page: str, text: list[str]) -> None:
-    """Replace links to pages outside docs/, which the site does not have, by their names."""
+    """Replace links to pages outside docs/, which the site does not have, by their names.
+
+    Anchors in HTML become those of Sphinx, so that it checks the links to them.
+    """
     up = r"\.\./" * (page.count("/") + 1)
+    text[0] = re.sub(r'^<a id="([\w-]+)"></a>', r"(\1)=\n", text[0], flags=re.MULTILINE)
     text[0] = re.sub(rf"\[([^]]+)\]\({up}([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import papers
+from evidence.tables import made
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -213,15 +214,7 @@ def draw_study(shown: Curves) -> Figure:
 
 def _made(seconds: float) -> dict[str, Any]:
     """How long it took here, and where here is."""
-    from neuralrace.report import provenance
-
-    made = provenance()
-    return {
-        "seconds": round(seconds, 1),
-        "device": ", ".join(made.devices),
-        "commit": made.commit,
-        "versions": {"neuralrace": made.version, "jax": made.packages["jax"]},
-    }
+    return {"seconds": round(seconds, 1), **made()}
 
 
 def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:

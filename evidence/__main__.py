@@ -1,4 +1,4 @@
-"""Measure claims: `python -m evidence [--only ID|TOPIC]… [--full]`.
+"""Measure claims: `python -m evidence [--only ID|TOPIC]… [--timing] [--full]`.
 
 Without `--full`, small samples are measured and nothing is stored. With it, the numbers go into
 docs/evidence, with commit, date, versions and device, and the pages there are written again.
@@ -23,12 +23,16 @@ from evidence.measure import Found  # noqa: E402
 from evidence.tables import Tables, made  # noqa: E402
 
 
-def chosen(words: Sequence[str]) -> tuple[Claim, ...]:
-    """The claims of these topics, and those whose id, section or sentence contains a word."""
+def chosen(words: Sequence[str], *, timing: bool = False) -> tuple[Claim, ...]:
+    """The claims of these topics, and those whose id, section or sentence contains a word.
+
+    With `timing`, only those that are ratios of running times.
+    """
     told = lambda c: f"{c.name} ({c.where}: {c.says})"
     return tuple(
         claim
         for claim in store.claims()
+        if claim.timing >= timing
         if not words or any(w == store.topic_of(claim) or w in told(claim) for w in words)
     )
 
@@ -59,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evidence", description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="ID|TOPIC")
     parser.add_argument("--full", action="store_true", help="at full size, stored with its commit")
+    parser.add_argument("--timing", action="store_true", help="only ratios of running times")
     parser.add_argument("--list", action="store_true", help="name the claims and measure nothing")
     parser.add_argument("--pages", action="store_true", help="write the pages and measure nothing")
     parser.add_argument(
@@ -69,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where data of figures are read from and kept",
     )
     given = parser.parse_args(arguments)
-    wanted, failed = chosen(given.only), 0
+    wanted, failed = chosen(given.only, timing=given.timing), 0
     if given.list:
         print("\n".join(claim.name for claim in wanted))
         return 0

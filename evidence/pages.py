@@ -122,18 +122,19 @@ def write(folder: Path = STORE) -> None:
 
 
 def _summary(every: Mapping[str, Sequence[Entry]]) -> list[str]:
-    heads = ("", "claims", *(v.value for v in Verdict))
+    heads = ("", "claims", "holds", "qualified", "does not hold", "undecided")
     rows, fails, missed = [], [], []
     for topic, each in every.items():
         count = Counter(entry.verdict for entry in each)
         numbers = [str(count[verdict] or "–") for verdict in Verdict]
-        rows.append((f"[{_title(topic)}]({topic}.md)", str(len(each)), *numbers))
+        title = _title(topic).partition(" (")[0]
+        rows.append((f"[{title}]({topic}.md)", str(len(each)), *numbers))
         lost = [entry for entry in each if entry.verdict is Verdict.FAILS]
         links = [(e, f"[{e.claim.name}]({topic}.md#{anchor(e.claim.name)})") for e in lost]
         if topic == OWN:
             missed = [(f"[{e.claim.name}](own.md#{_id(e.claim)})", _why(e)) for e, _ in links]
         else:
-            fails += [(link, _why(e)) for e, link in links]
+            fails += [f"- {link}: *{e.claim.says}* Found: {_why(e)}." for e, link in links]
     return [
         "# Evidence",
         "",
@@ -142,7 +143,9 @@ def _summary(every: Mapping[str, Sequence[Entry]]) -> list[str]:
         "",
         *table(heads, rows),
         "",
-        f"**Does not hold.** {'; '.join(f'{link}: {why}' for link, why in fails)}.",
+        "**What does not hold.**",
+        "",
+        *fails,
         "",
         f"**Missed promises.** {len(missed)}, with the reason below or on [their page](own.md).",
         "",

@@ -220,7 +220,7 @@ def _gallery(out: Path) -> None:
 
 
 def _files(written: Written) -> list[str]:
-    paths = (written.pdf, written.png, *written.others, written.data, written.page)
+    paths = (written.pdf, written.png, *written.others, written.data)
     return [str(path) for path in paths]
 
 

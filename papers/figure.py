@@ -211,6 +211,7 @@ class Figure:
             seconds=time.perf_counter() - begin,
             device=", ".join(made.devices),
             commit=made.commit,
+            date=made.date,
         )
         table = stamped(table, record)
         return self._judged(stamped(table, record))
@@ -218,7 +219,7 @@ class Figure:
     def publish(self, table: xarray.Dataset, out: Path) -> Written:
         """Draw, judge and write the data that `run` returned; nothing is computed.
 
-        **Returns:** the paths of the picture as PDF and PNG, of the data and of the page.
+        **Returns:** the paths of the picture as PDF and PNG, and of the data.
         """
         import matplotlib.pyplot
 

@@ -16,8 +16,12 @@ TITLES = {
 }
 """The papers, by the folder of their figures."""
 
-ABOUT = {"pdf": "", "png": "", "svg": "", "nc": "the data", "md": "a page with all settings"}
+ABOUT = {"pdf": "", "png": "", "svg": "", "nc": "the data"}
 """The files of a figure, by how their names end, and what they are."""
+
+
+CHANGED = "Bounds are those for the default settings, of which some are changed here."
+"""What is said below the agreement of a figure with other settings."""
 
 
 def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
@@ -81,6 +85,7 @@ def _section(record: Record, folder: Path) -> Section:
             [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement],
             caption=f"Agreement: {record.verdict}.",
         ),
+        *([Text(CHANGED)] if record.changed else []),
         *(File(f"{record.name}.{end}", ABOUT[end]) for end in there),
         Section("Settings, and how it was made", _making(record), folded=True),
     ]

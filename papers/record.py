@@ -1,4 +1,4 @@
-"""A figure's files: its picture, its data with the record of how they were made, and its page."""
+"""A figure's files: its picture, and its data with the record of how they were made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -24,14 +24,12 @@ __all__ = [
     "Written",
     "command",
     "load_figure",
-    "markdown",
     "pack",
     "read_record",
     "same",
     "shown",
     "stamped",
     "stored",
-    "table_lines",
     "typed",
     "unpack",
     "write",
@@ -47,8 +45,8 @@ class Record:
 
     Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
     `default`, what it is `about` and its `source`; each row of `agreement` has `id`, `what`,
-    `target`, `measured` and `holds`. `device` and `commit` say where the data were computed; they
-    are empty where that was not recorded.
+    `target`, `measured` and `holds`. `device`, `commit` and `date` say where and when the data were
+    computed; they are empty where that was not recorded.
 
     ```python
     >>> import papers
@@ -71,6 +69,7 @@ class Record:
     agreement: Sequence[Mapping[str, Any]] = field(default=())
     device: str = ""
     commit: str = ""
+    date: str = ""
 
     @property
     def verdict(self) -> str:
@@ -124,7 +123,7 @@ class Written:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     data = figure.run(figure.resolve(quick=True), quick=True)
     ...     written = figure.publish(data, Path(folder))
-    ...     written.pdf.name, written.page.exists(), written.record.quick
+    ...     written.pdf.name, written.data.exists(), written.record.quick
     ('depth.pdf', True, True)
 
     ```
@@ -134,7 +133,6 @@ class Written:
     pdf: Path
     png: Path
     data: Path
-    page: Path
     others: tuple[Path, ...] = ()
 
 
@@ -247,7 +245,7 @@ def _not_a_figure(what: str, got: str) -> NeuralRaceError:
 
 
 def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
-    """Write a figure's picture, data and page under `out`, in the folder of its paper."""
+    """Write a figure's picture and data under `out`, in the folder of its paper."""
     from neuralrace.plot import current_look, picture_bytes
     from neuralrace.trajectory import save_table
 
@@ -262,7 +260,7 @@ def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -
             wanted="a folder that can be made and written to",
             fix="choose another with --out",
         ) from error
-    pdf, png, data, page = (stem.with_suffix(f".{end}") for end in ("pdf", "png", "nc", "md"))
+    pdf, png, data = (stem.with_suffix(f".{end}") for end in ("pdf", "png", "nc"))
     save_table(table, data)
     look = current_look()
     if look.figsize is not None:
@@ -273,79 +271,7 @@ def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -
     others = {stem.with_suffix(f".{k}"): k for k in look.formats if k not in ("pdf", "png")}
     for path, kind in others.items():
         path.write_bytes(picture_bytes(picture, kind))
-    page.write_text(markdown(record))
-    return Written(record, pdf, png, data, page, tuple(others))
-
-
-# ---- a page --------------------------------------------------------------------------------------
-
-
-def markdown(record: Record) -> str:
-    """The page of a figure: picture, what the paper states, agreement, settings, versions."""
-    file = record.name.split("/")[-1]
-    lines = [
-        f"# {record.name}: {record.title}",
-        "",
-        *(
-            ["*A small version for a quick look; settings in bold are not the defaults.*", ""]
-            if record.quick
-            else []
-        ),
-        f"![{record.title}]({file}.png)",
-        "",
-        f"As [PDF]({file}.pdf); the data behind it: [{file}.nc]({file}.nc).",
-        "",
-        "**The paper states:** " + record.states,
-        "",
-        f"## Agreement: {record.verdict}",
-        "",
-        *table_lines(
-            ("", "measured", "target", "agrees"),
-            (
-                (row["what"], row["measured"], row["target"], _SAYS[row["holds"]])
-                for row in record.agreement
-            ),
-        ),
-        "",
-        *(
-            ["Bounds are those for the default settings, of which some are changed here.", ""]
-            if record.changed
-            else []
-        ),
-        "## Settings",
-        "",
-        *table_lines(
-            ("setting", "value", "default", "what it is", "source"),
-            (
-                (
-                    f"`{name}`",
-                    f"**{shown(s['value'])}**" if name in record.changed else shown(s["value"]),
-                    shown(s["default"]),
-                    s["about"],
-                    s["source"],
-                )
-                for name, s in record.settings.items()
-            ),
-        ),
-        "",
-        f"Made by `{command(record)}` in {record.seconds:.1f} s{record.origin}, with "
-        + ", ".join(f"{name} {version}" for name, version in record.versions.items())
-        + ".",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-_SAYS = {True: "yes", False: "**no**", None: "–"}
-
-
-def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-    return [line(head), "|" + "---|" * len(head), *map(line, rows)]
+    return Written(record, pdf, png, data, tuple(others))
 
 
 def same(value: object, other: object) -> bool:

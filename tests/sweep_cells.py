@@ -26,10 +26,12 @@ def odd_ones_fail(cells):
 
 
 def noted(cells, folder, seconds=0.0):
-    """Notes every call in a file, then takes its time."""
+    """Notes every call in a file, then takes its time, or waits while a file holds it up."""
     with (Path(folder) / "calls").open("a") as file:
         file.write(f"{cells[0]['x']}\n")
     time.sleep(seconds)
+    while (Path(folder) / f"hold-{cells[0]['x']}").exists():
+        time.sleep(0.01)
     return [{"square": float(cell["x"]) ** 2} for cell in cells]
 
 

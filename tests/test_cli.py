@@ -96,7 +96,7 @@ def test_reproduce_writes_everything(toy, tmp_path):
     assert "toy/one: 1 of 1 agree" in output
     assert "✓ length: 3 (3)" in output
     for name in ("one", "two"):
-        for end in ("pdf", "png", "nc", "md"):
+        for end in ("pdf", "png", "nc"):
             assert (tmp_path / f"toy/{name}.{end}").stat().st_size > 0
     assert "toy/two.png" in (tmp_path / "index.html").read_text()
     record = read_record(load_figure(tmp_path / "toy/one.nc"))
@@ -111,7 +111,7 @@ def test_quick_seeds_and_settings_reach_the_figures_that_have_them(toy, tmp_path
     output = run("reproduce", "toy/one", "--quick", "--seeds", "5", "--out", tmp_path)
     assert settings(tmp_path / "toy/one.nc")["seeds"] == 5
     assert "✗ length: 5 (3)" in output
-    page = (tmp_path / "toy/one.md").read_text()
+    page = (tmp_path / "index.html").read_text()
     assert "python -m papers reproduce toy/one --set seeds=5" in page
 
 
@@ -119,7 +119,7 @@ def test_other_settings_are_told_and_counts_are_at_least_one(toy, tmp_path):
     assert "not default" not in run("reproduce", "toy/one", "--out", tmp_path)
     output = run("reproduce", "toy/one", "--quick", "--out", tmp_path)
     assert "bounds are those for the default settings; not default: seeds" in output
-    assert "Bounds are those for the default" in (tmp_path / "toy/one.md").read_text()
+    assert "Bounds are those for the default" in (tmp_path / "index.html").read_text()
     with refuses("seeds"):
         run("reproduce", "toy/one", "--seeds", "0")
 

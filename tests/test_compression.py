@@ -1,6 +1,7 @@
 """Compressed networks learn as the full ones do, and the way back is exact."""
 
-import time
+import sys
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -268,16 +269,26 @@ def test_weights_that_are_not_finite_are_refused():
 
 
 def test_samples_that_all_differ_in_gates_cost_no_more_than_their_number():
-    def seconds(samples):
-        rng = np.random.default_rng(0)
+    """In calls of functions and in memory, which no other process changes."""
+
+    def cost(samples):
+        rng, calls = np.random.default_rng(0), 0
         x = rng.normal(size=(samples, 3))
         data = nr.Dataset({"x": x}, {"y": x[:, :1]}, gates={"h": rng.uniform(size=samples)})
         net = nr.GDLN(nr.Architecture.chain(3, 5, 1))
-        weights, times = net.init(KEY), []
-        for _ in range(3):
-            begun = time.perf_counter()
-            assert nr.compress(net, weights, data).data.n_samples == samples
-            times.append(time.perf_counter() - begun)
-        return min(times)
+        weights = net.init(KEY)
 
-    assert seconds(40_000) < 16 * max(seconds(5_000), 0.005)  # squared it would be 64
+        def count(*_):
+            nonlocal calls
+            calls += 1
+
+        tracemalloc.start()
+        sys.setprofile(count)
+        assert nr.compress(net, weights, data).data.n_samples == samples
+        sys.setprofile(None)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return np.array([calls, peak])
+
+    cost(500)  # compiles
+    assert (cost(4000) < 16 * cost(500)).all()  # squared it would be 64

@@ -156,3 +156,12 @@ def test_a_public_function_of_a_room_shows_an_example(room):
         if inspect.isfunction(value) and ">>>" not in (value.__doc__ or ""):
             missing.append(name)
     assert missing == []
+
+
+def test_the_evidence_finds_claims_by_name_and_imports_none():
+    """Its core could judge the claims of any papers; figures know its measures, not it theirs."""
+    for path in (ROOT / "evidence").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(m.startswith(("papers", "evidence.own")) for m in modules), path

@@ -142,7 +142,7 @@ class Notebook:
                 self.page.evaluate("([k, answer]) => window.heard[k](answer)", [k, answer])
             if ready():
                 return
-            self.page.wait_for_timeout(50)
+            self.page.evaluate("new Promise((done) => requestAnimationFrame(done))")
         raise AssertionError("the widget does not answer")
 
 

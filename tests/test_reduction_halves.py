@@ -1,5 +1,7 @@
 """Both halves of a start: what decays at first may be what grows in the end."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -187,7 +189,7 @@ def test_modes_that_share_hidden_nodes_between_other_inputs_and_outputs():
     assert together >= 4
 
 
-@pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 1e-300), (3, -1e-120)])
+@pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 5e-324), (3, -1e-120), (3, 2e-310)])
 @pytest.mark.parametrize("as_weights", [False, True])
 def test_a_start_whose_products_underflow_is_refused_by_name(edges, size, as_weights):
     arch = nr.Architecture.chain(*[1] * (edges + 1))
@@ -197,6 +199,16 @@ def test_a_start_whose_products_underflow_is_refused_by_name(edges, size, as_wei
         race.solve(times=[0, 1], start=source)
     with pytest.raises(nr.NeuralRaceError, match="start"):
         nr.contest({"c": race}, start={"c": source}, criterion=0.1)
+
+
+@pytest.mark.parametrize("transform", [jax.grad, jax.jit, jax.vmap])
+@pytest.mark.parametrize("of", [jnp.sum, lambda b: {"W1": b[None]}, lambda b: {"W1": jnp.sum(b)}])
+def test_a_start_that_is_traced_is_refused_by_name(transform, of):
+    """A race has no derivative to give, and so none that is wrong."""
+    race = nr.reduce(nr.Architecture.chain(1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
+    loss = lambda b: jnp.sum(race.solve(times=[0, 1], start=of(b)).loss)
+    with pytest.raises(nr.NeuralRaceError, match="start"):
+        transform(loss)(jnp.ones(1))
 
 
 def test_the_smallest_starts_that_are_accepted_are_right():

@@ -150,8 +150,8 @@ def time_of_a_step(full: bool) -> Measurement:
     text = ", ".join(f"{method} with M = {M} {value:.0f}" for (method, M), value in found.items())
     device = {r["device"] for r in rows}
     note = (
-        "All miss their aims. A form of the step with two large products is written and checked "
-        "(`tools/time_routing.py`), but was never timed on a GPU."
+        "All miss their aims. A form of the step with two large products was written, but "
+        "never timed on a GPU."
     )
     return Measurement(
         f"{text} ({', '.join(device)})",

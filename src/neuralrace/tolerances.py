@@ -185,6 +185,9 @@ BLOCK_RESTS = 1e-4
 ROUTE_RESTS = 1e-10
 """A route from one stationary point to another has come to rest at this speed ‖dW/dt‖ / ‖W‖."""
 
+ELSEWHERE = 0.05
+"""A network ends elsewhere if its end is further than this part of L(0) from that of an outcome."""
+
 UNSTABLE = 2.0
 """Descent is not stable where the loss grows to more than this times its initial value."""
 

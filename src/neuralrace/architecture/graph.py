@@ -700,6 +700,13 @@ class Architecture:
 
         ```
         """
+        require(
+            {"sizes", "edges"} <= description.keys(),
+            "description is not that of a graph",
+            got=listed(description),
+            wanted="at least 'sizes' and 'edges'",
+            fix="pass what arch.describe() returned",
+        )
         edges = {edge: (s, t) for edge, (s, t) in description["edges"].items()}
         shared = [description.get(name, {}) for name in ("ties", "frozen")]
         return cls(description["sizes"], edges, *shared)

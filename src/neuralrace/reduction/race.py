@@ -247,7 +247,7 @@ class Race(Result):
         rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
-                self.blocks, self.split, start, times, learning_rate, self.outside, rtol
+                self.blocks, start, times, learning_rate, self.outside, rtol, self.split
             )
         except StoppedError as error:
             error.trajectory = self._sourced(error.trajectory, others)

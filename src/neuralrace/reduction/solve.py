@@ -84,12 +84,12 @@ def checked_tolerance(rtol: float | None) -> float | None:
 
 def solve_blocks(
     blocks: Sequence[Block],
-    whole: SplitNetwork,
     start: Start,
     times: ArrayLike,
     learning_rate: float | None,
     constant: float,
     rtol: float | None = None,
+    whole: SplitNetwork | None = None,
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
@@ -209,12 +209,12 @@ def _leaves_out(
 def _together(
     blocks: Sequence[Block],
     group: Sequence[int],
-    whole: SplitNetwork,
+    whole: SplitNetwork | None,
     start: Start,
     request: Request,
 ) -> dict[int, BlockSolution]:
     """The solutions of blocks that share hidden nodes, from the network's own weights."""
-    assert start.network is not None  # a half is part of a whole
+    assert start.network is not None and whole is not None  # a half is part of a whole
     joined = Together.of([blocks[i] for i in group], whole)
     weights = joined.begin(start.network)
     arch = as_wide_as(joined.whole.arch, weights)
@@ -265,7 +265,8 @@ def _by_equations(
         states = np.stack([variables[name] for name in names], axis=-1)
         losses = np.asarray(system.loss_at(states))
         return BlockSolution(system.expanded(states), losses, "closed form", states)
-    return _by_numpy(PolynomialFlow(system, begin), request)
+    pathway = None if form is None else form.race
+    return _by_numpy(PolynomialFlow(system, begin, pathway), request)
 
 
 def _by_network(

@@ -130,8 +130,8 @@ def explain(work: Work) -> Answer:
     _, found = work.relu, work["explanation"]
     numbers = dict.fromkeys((f"error_{n}" for n in rows_asked(work)), np.nan)
     for row in found.rows:
-        name = row.kind if row.kind != "gating" else row.name
-        name = "discovered" if isinstance(row.found, Discovery) else name
+        own = "discovered" if isinstance(row.found, Discovery) else row.name
+        name = own if row.kind == "gating" else row.kind
         numbers[f"error_{name}"] = float(row.error)
     advice, *more = [each for each in found.sentences() if each.id != "made"]
     which = f" (network 1 of {work.count})" if work.count > 1 else ""

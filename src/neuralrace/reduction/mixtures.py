@@ -400,16 +400,13 @@ def through_class(
         for before in into:
             on = dict.fromkeys(arch.edges, 0.0) | within
             on |= dict.fromkeys((e for e, m in arch.matrix_of.items() if m in (after, before)), 1.0)
-            shape = (
-                turned_to(after, arch.shapes[after[0]])[0],
-                turned_to(before, arch.shapes[before[0]])[1],
-            )
-            total: Any = np.zeros(shape)
-            for (t, s), T in mixer.path_sums(on).items():
-                real, imaginary = (
-                    mixer.yx({(t, s): rows_of(factor, part)})[t, s] for part in (T.real, T.imag)
-                )
-                total = total + real + (1j * imaginary if np.iscomplexobj(T) else 0.0)
+            height, _ = turned_to(after, arch.shapes[after[0]])
+            _, width = turned_to(before, arch.shapes[before[0]])
+            total = np.zeros((height, width))
+            for pair, T in mixer.path_sums(on).items():
+                for unit, part in ((1.0, np.real(T)), (1j, np.imag(T))):
+                    if part.any():
+                        total = total + unit * mixer.yx({pair: rows_of(factor, part)})[pair]
             row.append(total)
         rows.append(row)
     return np.block(rows) if rows and rows[0] else np.zeros((0, 0))

@@ -265,7 +265,7 @@ NOISY_GROWTH = 2.0
 ASIDE = 0.1
 """What a start leaves out matters where its squares exceed this part of those of the mode, …"""
 
-GROWN = 4.0
+AMPLIFIED = 4.0
 """… and this multiple of what they were."""
 
 # Learning rates found from checkpoints ---------------------------------------------------------

@@ -13,7 +13,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import through_class, ways
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.two_edge_start import orthonormal
-from neuralrace.tolerances import ASIDE, EQUAL, GROWN, NOISE, NOISY_GROWTH, ROUNDING
+from neuralrace.tolerances import AMPLIFIED, ASIDE, EQUAL, NOISE, NOISY_GROWTH, ROUNDING
 from neuralrace.types import Matrix
 
 WATCHED = 128
@@ -69,7 +69,7 @@ class Aside:
     noise: float
 
     def matters(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> bool:
-        """Whether it grows to more than `ASIDE` of the mode, and to `GROWN` times its start.
+        """Whether it grows to more than `ASIDE` of the mode, and to `AMPLIFIED` times its start.
 
         To first order it moves by dz/dt = z M, where M is the second derivative of −L by the
         entries, of the block with one more hidden direction, along the solution of the mode. Also
@@ -81,7 +81,7 @@ class Aside:
         ends = [weights[name] for name, _ in self.entries if name not in self.inner]
         mode = max(float((w**2).sum(axis=(1, 2)).max()) for w in ends)
         z = self.weights
-        most = max(ASIDE * mode, GROWN * float((z**2).sum()))
+        most = max(ASIDE * mode, AMPLIFIED * float((z**2).sum()))
         at = np.unique(np.linspace(0, len(times) - 1, WATCHED).astype(int))
         moved = self._moved(block, {name: w[at] for name, w in weights.items()})
         for dt, before, after in zip(np.diff(times[at]), moved[:-1], moved[1:], strict=True):

@@ -617,7 +617,6 @@ def _has_axes(value: object) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
-@door
 def _check_shared(arch: Architecture, tolerance: float) -> None:
     """Raise where shared or frozen weights are of a kind that the reduction does not know."""
     matrices = [e for e, value in arch.frozen.items() if not isinstance(value, float)]
@@ -637,6 +636,7 @@ def _check_shared(arch: Architecture, tolerance: float) -> None:
     )
 
 
+@door
 def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 

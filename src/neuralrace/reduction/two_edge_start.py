@@ -91,8 +91,8 @@ def _mixing(blocks: Sequence[Block], here: Sequence[_AtNode]) -> float:
     modes, worst = [], 0.0
     for part in here:
         block = blocks[part.block]
-        lone = block.is_scalar and block.arch.path_count() == 1
-        final = 2 * block.initial_loss / block.drive
+        lone = block.is_scalar and block.drive > 0 and block.arch.path_count() == 1
+        final = 2 * block.initial_loss / block.drive if block.drive else np.inf
         decaying = (part.reads @ part.right - part.writes @ part.left) / 2
         if block.is_scalar:
             worst = max(worst, float((decaying**2).sum()) / final)

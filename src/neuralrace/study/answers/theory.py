@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.contests import Contest, Entrant, leads
+from neuralrace.contests.times import moments
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
@@ -15,7 +16,6 @@ from neuralrace.results import Sentence
 from neuralrace.study.answers.answer import Answer, Several, printed
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
-from neuralrace.tolerances import LONGER
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
@@ -116,8 +116,7 @@ def _table(found: Contest) -> Table:
 
 
 def _losses(entrants: Mapping[str, Any]) -> Curves:
-    reached = [e.time for e in entrants.values() if np.isfinite(e.time)]
-    times = np.linspace(0, LONGER * max(reached, default=1.0), 301)
+    times = moments(entrants.values())
     curves = [
         Curve(name, times, e.race.solve(times=times, start=e.start).loss, "theory")
         for name, e in entrants.items()

@@ -203,6 +203,9 @@ def check_script(result, folder):
     for question, answer in result.answers.items():
         found = names[NEEDED[question][-1]]
         match question:
+            case "relu":
+                same(found.trajectory.loss, answer.value.trajectory.loss)
+                same(found.networks, answer.value.networks)
             case "contest":
                 assert found.times == answer.value.times
             case "reduce":
@@ -258,6 +261,7 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path):
     ("questions", "sections"),
     [
         (["modes", "reduce"], {"modes": {"seeds": 2}}),
+        (["relu"], {"relu": {"networks": 2, "neurons": 60, "types": False}}),
         (["discover", "train"], {"discover": {"most": 3, "networks": 1}}),
         (["certify", "predict"], {"training": {"steps": 40, "seeds": 2}}),
         (

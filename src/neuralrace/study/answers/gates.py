@@ -34,7 +34,9 @@ def discover(work: Work) -> Answer:
             shown.append(Table.of(matches, Matches.CAPTION, "gates_and_gatings.csv"))
         return [*shown, printed(found)]
 
-    said, short = (first, *matches.sentences(), *rest), (first.id, "nearest")
+    words = Sentence("words", f"{'; '.join(found.in_words)}.")
+    said = (first, words, *matches.sentences(), *(s for s in rest if s.id != words.id))
+    short = (first.id, words.id, "nearest")
     return Answer(
         "discover", "Which gates do ReLU networks use?", found, parts, numbers, found, said, short
     )

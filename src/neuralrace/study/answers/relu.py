@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralrace.explanation import Prediction
 from neuralrace.reln import NeuronTypes
+from neuralrace.reln.naming import where
 from neuralrace.report import Curve, Curves, Part, Picture, Table
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import Answer, printed, time_range
@@ -17,6 +18,7 @@ from neuralrace.study.places import StudyError
 from neuralrace.study.plan import TRAINED
 from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
+from neuralrace.tolerances import SMALL
 from neuralrace.trajectory import Trajectory, compare, crossing_time
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ COLUMNS = ("what", "time", "low", "high", "late", "distance")
 
 WIDE, TYPES, NETWORKS = "wide limit", "types of neurons", "trained networks"
 """Its rows that are no gatings."""
+
+
+TOLD = 4
+"""Types whose gates are told in words; the picture has all."""
 
 
 @final
@@ -105,8 +111,8 @@ class Foreseen(Result):
             said.append(Sentence("near", self._near))
         said += [each for each in rest if each.id != "types"]
         if self.types is not None:
-            skip = ("answer", "rare", "chosen")
-            return *said, *(each for each in self.types.sentences() if each.id not in skip)
+            more = [s for s in self.types.sentences() if s.id in ("error", "symmetries")]
+            return *said, *more, Sentence("gates", self._gates(self.types))
         why = f": {self.no_types}" if self.no_types else ", since the study asks for none"
         return *said, Sentence("types", f"It is not explained by types of neurons{why}.")
 
@@ -133,6 +139,14 @@ class Foreseen(Result):
         rows = zip(table.index, table["late"], table["distance"], strict=True)
         whom = WIDE if self.runs is None else NETWORKS
         return f"How near others come to the {whom}: {'; '.join(one(*row) for row in rows)}."
+
+    def _gates(self, types: NeuronTypes) -> str:
+        """Where the strongest types are on at the end."""
+        shares, states = types.shares[-1], types.states[-1]
+        strongest = [k for k in np.argsort(-shares, kind="stable") if shares[k] >= SMALL][:TOLD]
+        samples = lambda k: where(np.flatnonzero(states[k] == 1), types.data)
+        on = [f"type {k + 1} ({percent(shares[k])}) {samples(k)}" for k in strongest]
+        return f"At the end, its strongest types are on as follows: {'; '.join(on)}."
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """All losses."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-COLUMNS = ("what", "time", "low", "high", "late", "distance")
+COLUMNS = ("what", "time", "late", "distance", "low", "high")
 """The columns of `Foreseen.frame`."""
 
 WIDE, TYPES, NETWORKS = "wide limit", "types of neurons", "trained networks"
@@ -94,12 +94,12 @@ class Foreseen(Result):
         if self.runs is not None:
             known = self.times[there] if there.any() else np.array([np.inf])
             true = float(known.mean()) if there.all() else np.inf
-            rows.append((NETWORKS, true, known.min(), known.max(), 0.0, 0.0))
+            rows.append((NETWORKS, true, 0.0, 0.0, known.min(), known.max()))
         late = lambda when: when / true - 1 if np.isfinite([when, true]).all() else np.nan
-        rows.append((WIDE, time, low, high, late(time), self.distance(self.prediction.likely)))
+        rows.append((WIDE, time, late(time), self.distance(self.prediction.likely), low, high))
         for name, each in self.theories.items():
             far = self.distance(each.run)
-            rows.append((name, each.time, np.nan, np.nan, late(each.time), far))
+            rows.append((name, each.time, late(each.time), far, np.nan, np.nan))
         units = dict.fromkeys(("time", "low", "high"), TIME) | {"late": SHARE, "distance": SHARE}
         return framed(COLUMNS, (dict(zip(COLUMNS, row, strict=True)) for row in rows), units)
 

@@ -16,9 +16,11 @@ quick: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		-m "not slow and not cluster and not browser"
 
-# What takes long, and what needs worker processes or a browser.
+# What takes long, and what needs worker processes or a browser. A browser is another program with a
+# will of its own: its tests that failed are run once more, alone, and listed.
 test-slow: $(READY) .venv/.docs
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "slow or cluster or browser"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "(slow or cluster) and not browser"
+	$(BIN)/pytest -n 2 -m browser || $(BIN)/pytest -v -m browser --last-failed --last-failed-no-failures none
 
 lint: imports types
 

@@ -30,6 +30,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
+suppress_warnings = ["ref.python"]  # a type of the same name in two rooms, such as Rest
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "neuralrace"

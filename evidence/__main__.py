@@ -54,7 +54,8 @@ def say(entry: Entry, seconds: float) -> None:
     print(f"{pages.word(entry)}: {entry.claim.name} ({seconds:.0f} s): {entry.claim.says}")
     for measure, found in entry.pairs:
         outcome = measure.outcome(found).value
-        print(f"  {outcome}: {measure.what}: {pages.shown(measure, found)} ({measure.threshold})")
+        what = "" if measure.what == entry.claim.says else f"{measure.what}: "
+        print(f"  {outcome}: {what}{pages.shown(measure, found)} ({measure.threshold})")
     sys.stdout.flush()
 
 

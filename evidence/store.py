@@ -93,7 +93,8 @@ def write(entry: Entry, folder: Path = STORE) -> None:
     """Store an entry in place of an earlier one; other processes may be storing too."""
     path = folder / f"{topic_of(entry.claim)}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
+    (ROOT / "out").mkdir(exist_ok=True)
+    with (ROOT / "out/evidence.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         there = json.loads(path.read_text()) if path.exists() else {}
         whole = there | {entry.claim.name: plain(entry)}

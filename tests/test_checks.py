@@ -200,3 +200,39 @@ def test_a_bug_in_a_private_function_surfaces_as_itself(monkeypatch, module, hel
     monkeypatch.setattr(place, helper, broken, raising=False)
     with pytest.raises(ZeroDivisionError, match="planted"):
         call()
+
+
+def test_missing_and_unknown_arguments_are_named():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor())
+    with refuses("data"):
+        nr.reduce(arch)
+    with refuses("arch"):
+        nr.reduce(nr.tasks.xor())
+    with refuses("tolerence", "tolerance"):
+        nr.reduce(arch, data, tolerence=0.1)
+    with refuses("reduce"):
+        nr.reduce(arch, data, 0.1)
+    with refuses("reduce", "arch"):
+        nr.reduce(arch, data, arch=arch)
+
+
+def test_transforms_go_through_the_door():
+    """`jit`, `grad` and `vmap` of public functions, against finite differences and a loop."""
+    net, data = nr.ReLUNetwork((2, 4, 1)), nr.tasks.xor()
+    weights = net.init(0, 0.5)
+    loss = lambda w: net.loss(w, data)
+    assert float(jax.jit(loss)(weights)) == pytest.approx(float(loss(weights)))
+    step = 1e-6
+    raised = weights | {"W2": weights["W2"].at[0, 1].add(step)}
+    slope = float(loss(raised) - loss(weights)) / step
+    assert float(jax.grad(loss)(weights)["W2"][0, 1]) == pytest.approx(slope, abs=1e-5)
+    several = [net.init(seed, 0.5) for seed in range(3)]
+    stack = jax.tree.map(lambda *each: jnp.stack(each), *several)
+    np.testing.assert_allclose(jax.vmap(loss)(stack), [float(loss(w)) for w in several])
+
+    def after(rate):
+        system = nr.dynamics.NetworkSystem(net, data)
+        return loss(nr.dynamics.unrolled_steps(system, weights, nr.dynamics.Descent(rate), 5))
+
+    slope = float(after(0.1 + step) - after(0.1 - step)) / (2 * step)
+    assert float(jax.grad(after)(0.1)) == pytest.approx(slope, rel=1e-5)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 import neuralrace as nr
 from evidence.own.rare_neurons import BENT
@@ -128,6 +128,24 @@ def test_the_chance_of_outcomes_is_that_of_drawing_no_rare_neuron():
     assert np.isfinite([each.trajectory.loss for each in found.courses]).all()
     texts = [sentence.text for sentence in found.sentences()]
     assert f"{100 * stuck.chance:.0f} %" in texts[0]
+
+
+def test_simulated_networks_that_end_elsewhere_are_an_outcome():
+    """Narrow networks are late by chance, so that some are not there at the end."""
+    found = nr.predict(XOR, width=12, scale=1e-3, learning_rate=0.1, steps=190, neurons=500)
+    ends = found.networks[:, -1] / found.networks[:, 0]
+    limit = found.trajectory.loss[-1] / found.trajectory.loss[0]
+    k = int((np.abs(ends - limit) > 0.05).sum())
+    assert 0 < k < 19
+    (own,) = (each for each in found.courses if each.networks)
+    assert own.networks == k and own.chance == k / 19
+    interval = beta.ppf(0.025, k, 20 - k), beta.ppf(0.975, k + 1, 19 - k)
+    np.testing.assert_allclose((own.low, own.high), interval)
+    mean = found.networks[np.abs(ends - limit) > 0.05].mean(axis=0)
+    np.testing.assert_array_equal(own.trajectory.loss, mean)
+    assert sum(each.chance for each in found.courses) == pytest.approx(1)
+    assert found.outcomes["networks"].sum() == 19
+    assert f"{100 * found.courses[0].chance:.0f} %" in found.sentences()[0].text
 
 
 def test_the_first_sentence_says_the_time_and_its_interval():

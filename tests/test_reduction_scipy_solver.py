@@ -14,6 +14,7 @@ from neuralrace.reduction import solve as solution
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.solve import solve_blocks
+from tests.test_errors import refuses
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(
@@ -361,7 +362,7 @@ def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     race = nr.reduce(arch, data)
     times = np.linspace(0, 20, 11)
     start = race.start(nr.GDLN(arch).init(0, scale=0.05))
-    asked = (race.blocks, race.split, start, times, None, race.constant)
+    asked = (race.blocks, start, times, None, race.constant)
     believed = solve_blocks(*asked)
     monkeypatch.setattr(scipy_solver, solver, wrong)
     found = solve_blocks(*asked)

@@ -348,3 +348,26 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         run.save(tmp_path / "run.nc")
     monkeypatch.undo()
     assert_same(nr.load(run.save(tmp_path / "run.nc")), run)
+
+
+def test_files_that_version_0_1_wrote():
+    """Written by version 0.1.0 itself; the losses are those that it printed."""
+    folder = Path(__file__).parent / "fixtures" / "v0_1"
+    run = nr.load(folder / "run.nc")
+    assert run.settings["versions"]["neuralrace"] == "0.1.0"
+    assert run.loss.tolist() == [0.462492665641398, 0.03986420298371887, 1.7162975680809396e-05]
+    assert run.net == nr.GDLN(nr.Architecture.chain(2, 3, 1))
+    assert run.time.tolist() == [0.0, 2.0, 4.0] and run.clock == "flow"
+    data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    again = nr.Trajectory.from_weights(run.net, run.values["weights"], data, run.time)
+    np.testing.assert_allclose(again.loss, run.loss, rtol=1e-12)
+    np.testing.assert_allclose(again.outputs["y"], run.outputs["y"], rtol=1e-12)
+    many = nr.load(folder / "ensemble.nc")
+    assert many.net == nr.ReLUNetwork((2, 3, 1), leak=0.1)
+    assert many.sel(scale=0.2, seed=1).loss.tolist()[0] == 0.5402610278598876
+    rows = nr.Dataset({"x": np.arange(15.0).reshape(5, 3) / 15}, {"y": np.zeros((5, 2))})
+    net, recorded = nr.from_recording(folder / "recording", rows)
+    assert net == nr.ReLUNetwork((3, 4, 2), bias=True) and recorded.steps.tolist() == [0, 2, 4]
+    expected = [0.10971347882483498, 0.10962102125649882, 0.10939372057462977]
+    np.testing.assert_allclose(recorded.loss, expected, rtol=1e-12)
+    assert nr.Study.load(folder / "study.toml").check().candidates

@@ -21,6 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import EnumType
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def public_names(rooms: tuple[str, ...]) -> dict[str, Any]:
         module = importlib.import_module(f"neuralrace.{room}")
         for name in module.__all__:
             value = getattr(module, name)
+            if isinstance(value, EnumType):  # whose members are named
+                continue
             if callable(value) and str(getattr(value, "__module__", "")).startswith("neuralrace"):
                 found[value.__qualname__] = value
                 members = vars(value).items() if isinstance(value, type) else ()
@@ -99,13 +102,12 @@ def example_calls(rooms: tuple[str, ...]) -> tuple[Call, ...]:
 
     def made(function: Any, *args: Any, **kwargs: Any) -> Any:
         name = getattr(function, "__qualname__", "")
-        known = not any(
-            isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))
-        )
-        if name in names and name not in calls and known:
+        if name in names and name not in calls:
             with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(function).bind(*args, **kwargs)
-                calls[name] = Call(name, function, bound)
+                leaves = jax.tree.leaves((args, kwargs))
+                if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+                    calls[name] = Call(name, function, bound)
         return function(*args, **kwargs)
 
     for value in names.values():

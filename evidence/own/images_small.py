@@ -1,6 +1,6 @@
 """Routing with images at a size for a processor: digits, few domains, several widths (NRR §5).
 
-The numbers are stored with the package; `tools/route_images.py` computed them, in plans of these
+The numbers are stored with the package; `python -m papers cells` computes them, in plans of these
 names. The targets were written down before the numbers were known, but for one cell: leaky ReLU
 at K/M = .25, to a flow time of 2000, had been seen.
 """

@@ -181,18 +181,20 @@ def _is_switch(value: object) -> bool:
     return isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
 
 
-def _list_of(hint: Any) -> Callable[[Any], bool]:
+def _list_of(hint: Any, ordered: bool) -> Callable[[Any], bool]:
     """Whether a value is a list, a tuple or an array, each entry of which is of this type."""
     fits, alike = _test(hint) or _anything, get_origin(hint) is not Annotated
 
     def test(value: Any) -> bool:
         single = isinstance(value, str | bytes | Mapping) or getattr(value, "shape", None) == ()
-        if single or not isinstance(value, Iterable) or not isinstance(value, Sized):
+        several = isinstance(value, Iterable) and isinstance(value, Sized)
+        several &= not (ordered and isinstance(value, set | frozenset))
+        if single or not several or is_traced(value):
             return False
         entries: Any = value
         if alike and kind_of(value) in ("b", "i", "u", "f"):  # all entries are of one kind
             entries = entries[:1]
-        return is_traced(value) or all(map(fits, entries))
+        return all(map(fits, entries))
 
     return test
 
@@ -220,14 +222,18 @@ def _in_range(hint: Any) -> Callable[[Any], bool]:
 
 
 def _has_shape(hint: Any) -> Callable[[object], bool]:
-    """Whether a value has the shape that jaxtyping writes, whatever it holds."""
+    """Whether a value has the shape that jaxtyping writes, and holds numbers if it says so."""
     import jaxtyping
 
-    axes = jaxtyping.Shaped[np.ndarray, hint.dim_str]
+    axes: Any = jaxtyping.Shaped[np.ndarray, hint.dim_str]
 
-    def test(value: object) -> bool:
+    anything = hint.dtypes is axes.dtypes
+
+    def test(value: Any) -> bool:
         try:
-            return isinstance(np.broadcast_to(np.False_, np.shape(value)), axes)  # type: ignore[arg-type]
+            array = value if hasattr(value, "dtype") else np.asarray(value)
+            numeric = anything or kind_of(array) in ("b", "i", "u", "f", "V")
+            return numeric and isinstance(np.broadcast_to(np.False_, np.shape(array)), axes)
         except ValueError:  # ragged
             return False
 
@@ -305,7 +311,7 @@ def _lenient(hint: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return typing.Union[tuple(_lenient(each) for each in args)]  # noqa: UP007
     if origin in (Sequence, Collection, Iterable):
-        return _kind(_list_of(args[0]))
+        return _kind(_list_of(args[0], origin is Sequence))
     if origin is Mapping:
         return _kind(_mapping_of(*args))
     if origin is Callable:

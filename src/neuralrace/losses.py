@@ -19,7 +19,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset, is_concrete
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 
 __all__ = [
     "accuracy",
@@ -247,6 +247,14 @@ def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
 
     ```
     """
+    odd = [node for node in outputs if node not in data.y]
+    require(
+        not odd,
+        "outputs has a node that data has no targets of",
+        got=listed(odd),
+        wanted=listed(data.y),
+        fix="pass the outputs of the network for this dataset",
+    )
     return share_right(outputs, data, {})
 
 

@@ -185,6 +185,9 @@ BLOCK_RESTS = 1e-4
 ROUTE_RESTS = 1e-10
 """A route from one stationary point to another has come to rest at this speed ‖dW/dt‖ / ‖W‖."""
 
+ELSEWHERE = 0.05
+"""A network ends elsewhere if its end is further than this part of L(0) from that of an outcome."""
+
 UNSTABLE = 2.0
 """Descent is not stable where the loss grows to more than this times its initial value."""
 
@@ -253,6 +256,17 @@ CERTAIN = 1e-5
 
 MODERATE = 1e6
 """Weights of animals that did not diverge are below this."""
+
+# Starts of networks with shared weights ----------------------------------------------------------
+
+NOISY_GROWTH = 2.0
+"""Random shared weights may add at most this many times the growth that a start knows of."""
+
+ASIDE = 0.1
+"""What a start leaves out matters where its squares exceed this part of those of the mode, …"""
+
+AMPLIFIED = 4.0
+"""… and this multiple of what they were."""
 
 # Learning rates found from checkpoints ---------------------------------------------------------
 

@@ -642,6 +642,8 @@ class Architecture:
 
         ```
         """
+        if dict(sizes) == dict(self.sizes):
+            return self
         return Architecture(sizes, self.edges, self.ties, self.frozen)
 
     @door
@@ -655,7 +657,10 @@ class Architecture:
 
         ```
         """
-        kept = {e: ends for e, ends in self.edges.items() if e in edges}
+        chosen = set(edges)
+        if chosen >= set(self.edges):
+            return self
+        kept = {e: ends for e, ends in self.edges.items() if e in chosen}
         nodes = {v for ends in kept.values() for v in ends}
         shared = {
             tie: [m for m in members if m.removesuffix(TRANSPOSED) in kept]
@@ -697,6 +702,13 @@ class Architecture:
 
         ```
         """
+        require(
+            {"sizes", "edges"} <= description.keys(),
+            "description is not that of a graph",
+            got=listed(description),
+            wanted="at least 'sizes' and 'edges'",
+            fix="pass what arch.describe() returned",
+        )
         edges = {edge: (s, t) for edge, (s, t) in description["edges"].items()}
         shared = [description.get(name, {}) for name in ("ties", "frozen")]
         return cls(description["sizes"], edges, *shared)

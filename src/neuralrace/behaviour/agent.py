@@ -287,7 +287,7 @@ def _checked_edges(
             fix=f"trained_by={{{missing[0]!r}: {next(iter(losses), 'total')!r}, …}}",
         )
     for edge, name in given.items():
-        if edge not in arch.edges or name not in losses:
+        if edge not in arch.edges or not isinstance(name, str) or name not in losses:
             known = losses if edge in arch.edges else arch.edges
             odd = name if edge in arch.edges else edge
             raise NeuralRaceError(

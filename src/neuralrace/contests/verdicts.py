@@ -10,7 +10,7 @@ from typing import assert_never, final
 import numpy as np
 
 from neuralrace.architecture import BIAS
-from neuralrace.checks import one_of, random_key, shown
+from neuralrace.checks import one_of, random_key
 from neuralrace.contests.times import (
     Candidates,
     Entrant,
@@ -21,7 +21,7 @@ from neuralrace.contests.times import (
 )
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import LARGE, AlignedPatterns, aligned_patterns
@@ -70,15 +70,6 @@ class Kept(StrEnum):
     NOT_REACHED = "not reached"
     NOT_KEPT = "not kept"
     UNKNOWN = "unknown"
-
-    @classmethod
-    def _missing_(cls, value: object) -> Kept:
-        raise NeuralRaceError(
-            "value is not valid",
-            got=shown(value),
-            wanted=f"one of {listed(cls)}",
-            fix="for example Kept('kept')",
-        )
 
 
 BECOMES = {

@@ -226,7 +226,9 @@ def checked_state(state: State) -> State:
     leaves = jax.tree.leaves(state)
     kinds = [getattr(leaf, "dtype", np.dtype(type(leaf))) for leaf in leaves]
     require(
-        leaves and all(jnp.issubdtype(kind, np.floating) for kind in kinds),
+        leaves
+        and all(jnp.issubdtype(kind, np.floating) for kind in kinds)
+        and not any(isinstance(leaf, np.ma.MaskedArray) for leaf in leaves),
         "state is not valid",
         got=shown(state),
         wanted="arrays of floating-point numbers, in any pytree",

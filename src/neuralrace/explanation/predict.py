@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.checks import entries, generator, one_of, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
-from neuralrace.explanation.prediction import Outcome, Prediction
+from neuralrace.explanation.prediction import Outcome, Prediction, ended
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, losses_of
 from neuralrace.reln.explained.types.limit import Limit, Start
@@ -62,7 +64,9 @@ def predict(
     result says so; `networks=0` leaves them out.
 
     *Outcomes.* Where the wide limit rests and then learns by neurons that are so few that a network
-    may have none of them, each way to end has its chance (`reln.Rest`).
+    may have none of them, each way to end has its chance (`reln.Rest`). Where simulated networks
+    end further than 5 % of the initial loss from all of these, or have not come there by the last
+    step, that is one more outcome: its course is their mean, and its chance their share.
 
     *Types.* Where neurons align before the loss falls, `Prediction.types` groups them.
 
@@ -126,7 +130,7 @@ def predict(
         for one in trained:
             _check_stable(one, learning_rate)
     whole = trajectory_of(data, limit, limit.wide.loss, limit.wide.outputs)
-    courses = _courses(data, limit, whole, every)
+    courses = _courses(data, limit, whole, every, trained)
     return Prediction(
         trajectory=whole,
         start=start,
@@ -201,10 +205,12 @@ def _courses(
     limit: Limit,
     whole: Trajectory,
     every: tuple[tuple[Rest, Descended | None], ...],
+    trained: Float[np.ndarray, "n T"],
 ) -> tuple[Outcome, ...]:
     """Every way to end, the most likely first: with all neurons, or without those that end a rest.
 
-    A network that lacks the neurons of one rest does not come to the next.
+    A network that lacks the neurons of one rest does not come to the next. Simulated networks that
+    end as none of these are one more.
     """
     wide, found = limit.wide, []
     chance, low, high = 1.0, 1.0, 1.0  # that it has all neurons so far
@@ -222,6 +228,24 @@ def _courses(
         found.append(Outcome(course, chance * rest.chance, low * least, high * most, rest))
         chance, low, high = chance * (1 - rest.chance), low * (1 - most), high * (1 - least)
     found.append(Outcome(whole, chance, low, high))
+    away = trained[ended(trained, found) < 0]
+    if len(away):
+        from scipy.stats import binomtest
+
+        share = binomtest(len(away), len(trained)).proportion_ci()
+        low, high, chance = share.low, share.high, len(away) / len(trained)
+        found = [
+            replace(
+                each,
+                chance=each.chance * (1 - chance),
+                low=each.low * (1 - high),
+                high=each.high * (1 - low),
+            )
+            for each in found
+        ]
+        settings = {**whole.settings, "method": "simulated networks"}
+        mean = Trajectory(whole.time, away.mean(axis=0), steps=whole.steps, settings=settings)
+        found.append(Outcome(mean, chance, low, high, networks=len(away)))
     return tuple(sorted(found, key=lambda each: -each.chance))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, final, overload
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, real_number
 from neuralrace.dataset import Dataset
@@ -19,6 +19,7 @@ from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.neuron_types import grouped
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent
+from neuralrace.tolerances import ELSEWHERE
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import Key
 
@@ -37,9 +38,9 @@ OUTCOMES = ("outcome", "left", "chance", "low", "high", "decides", "networks")
 class TimeTo(NamedTuple):
     """When the loss falls to a share of its initial value: `mean`, and from `low` to `high`.
 
-    `mean` is the time of the most likely outcome in the wide limit, `low` and `high` the first and
-    the last of the simulated networks of this width, NaN where there are none. Infinite where the
-    loss was not there by the last step.
+    `mean` is the time of the most likely outcome (`Prediction.likely`), `low` and `high` the first
+    and the last of the simulated networks of this width, NaN where there are none. Infinite where
+    the loss was not there by the last step.
 
     ```python
     >>> import neuralrace as nr
@@ -103,7 +104,8 @@ class Outcome:
     """One way in which networks of this width end: its course in the wide limit, and its chance.
 
     `rest` is where a network stays that lacks rare neurons, None for one that lacks none. `low` and
-    `high` are the 95 % interval of `chance`.
+    `high` are the 95 % interval of `chance`. Where simulated networks end elsewhere than the wide
+    limit, or later, `trajectory` is the mean of as many `networks`, and the chance is their share.
     """
 
     trajectory: Trajectory
@@ -111,6 +113,7 @@ class Outcome:
     low: float
     high: float
     rest: Rest | None = None
+    networks: int = 0
 
     @property
     def left(self) -> float:
@@ -160,7 +163,7 @@ class Prediction(Result):
 
     @property
     def likely(self) -> Trajectory:
-        """The course of the most likely outcome; `trajectory` where no rare neurons decide."""
+        """The course of the most likely outcome; `trajectory` where that is the only one."""
         return self.courses[0].trajectory
 
     def time_to(self, share: float) -> TimeTo:
@@ -186,10 +189,9 @@ class Prediction(Result):
 
         `left`, the part of the initial loss that is left; `chance` of this outcome with its 95 %
         interval from `low` to `high`; `decides`, what decides; `networks`, how many of the
-        simulated ones end nearest to it.
+        simulated ones end so.
         """
-        ends = self.networks[:, -1] / self.networks[:, 0]
-        near = np.abs(ends[:, None] - [each.left for each in self.courses]).argmin(axis=1)
+        near = ended(self.networks, self.courses)
         rows = [
             {
                 "outcome": i + 1,
@@ -198,7 +200,7 @@ class Prediction(Result):
                 "low": each.low,
                 "high": each.high,
                 "decides": _decides(each, len(self.courses) > 1),
-                "networks": int((near == i).sum()),
+                "networks": each.networks or int((near == i).sum()),
             }
             for i, each in enumerate(self.courses)
         ]
@@ -293,12 +295,19 @@ class Prediction(Result):
         if there and not late and (there < many or math.isinf(time)):
             said += f"; {there} of {simulated} get there, from t = {low:.4g} on"
         if len(self.courses) > 1:
-            said += f", which has a chance of {percent(likely.chance)}"
+            said += f". This has a chance of {percent(likely.chance)}"
             for other in self.courses[1:]:
-                lacks = "with" if other.rest is None else "without"
-                said += f"; {lacks} rare neurons, with a chance of {percent(other.chance)}, "
+                said += f"; with a chance of {percent(other.chance)}, {self._where(other)}, "
                 said += f"{percent(other.left)} of the loss is left at the end"
         return said
+
+    def _where(self, outcome: Outcome) -> str:
+        """In which networks, in few words."""
+        if outcome.networks:
+            return "elsewhere or later, as simulated networks"
+        if not self.rests:
+            return "as the wide limit"
+        return f"with{'out' * (outcome.rest is not None)} rare neurons"
 
     @overload
     def plot(self, *, ax: None = None) -> Figure: ...
@@ -306,8 +315,11 @@ class Prediction(Result):
     def plot(self, *, ax: Axes) -> Axes: ...
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The loss of every outcome over time, between those of simulated networks."""
-        one = len(self.courses) == 1
-        name = lambda each: "wide limit" + (f", {percent(each.chance)}" if not one else "")
+        several = len(self.courses) > 1
+        name = lambda each: (
+            ("mean of networks" if each.networks else "wide limit")
+            + (f", {percent(each.chance)}" * several)
+        )
         curves = {name(each): each.trajectory.loss for each in self.courses}
         with style():
             drawn = draw_curves(self.trajectory.time, curves, kind="theory", ax=ax)
@@ -328,7 +340,17 @@ def _reached(time: np.ndarray, loss: np.ndarray, share: float) -> float:
     return math.inf if math.isnan(found) else found
 
 
+def ended(losses: Float[np.ndarray, "n T"], courses: Sequence[Outcome]) -> Int[np.ndarray, " n"]:
+    """Which of the outcomes of the wide limit every network comes to, −1 where it is none."""
+    ends = losses[:, -1] / losses[:, 0]
+    far = [math.inf if course.networks else course.left for course in courses]
+    apart = np.abs(ends[:, None] - far)
+    return np.where(apart.min(axis=1) <= ELSEWHERE, apart.argmin(axis=1), -1)
+
+
 def _decides(outcome: Outcome, several: bool) -> str:
+    if outcome.networks:
+        return "chance: simulated networks are later than the wide limit, or end elsewhere"
     if outcome.rest is None:
-        return "it has the rare neurons that later learning needs" if several else "nothing rare"
+        return "it has the neurons that later learning needs" if several else "nothing rare"
     return f"it lacks the neurons that end the rest at t = {outcome.rest.time:.4g}"

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array
 from neuralrace.door import door
+from neuralrace.errors import require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import MonomialRace, block_system, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem
@@ -113,6 +114,13 @@ class ModeForm:
     def value(self, t: ArrayLike) -> Values:
         """The pathway strength M(t)."""
         time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
+        require(
+            not np.isnan(time).any(),
+            "t is not a time",
+            got="NaN",
+            wanted="times without NaN",
+            fix="for example t=1.0",
+        )
         if self.kind == "exponential":
             rate, limit = self._exponential
             return limit + (self.start[0] - limit) * np.exp(-rate * time)

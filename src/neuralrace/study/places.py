@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, spelled
 
 
 @final
+@door
 class StudyError(NeuralRaceError):
     """Something in a study that is wrong, with its file and its dotted key.
 

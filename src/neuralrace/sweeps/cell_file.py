@@ -12,6 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.checks import shown
+from neuralrace.door import door
 from neuralrace.errors import require
 
 try:
@@ -24,6 +26,7 @@ ARRAY = "__array__"
 
 
 @final
+@door
 class CellFile:
     """Cells and their results, kept one by one in one file, or in memory if there is no path.
 
@@ -56,16 +59,18 @@ class CellFile:
         self._update()
         return iter(tuple(self._rows))
 
+    @door
     def find(self, cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The last row that has all these values; None if there is none.
 
         A list equals a tuple of the same values.
         """
-        wanted = json.loads(json.dumps(dict(cell)))
+        wanted = json.loads(json.dumps(dict(cell), default=_plain))
         same = lambda a, b: not isinstance(a, np.ndarray) and a == b
         has = lambda row: all(k in row and same(row[k], value) for k, value in wanted.items())
         return next((row for row in reversed(tuple(self)) if has(row)), None)
 
+    @door
     def add(self, cell: Mapping[str, Any], result: Mapping[str, Any], **made: Any) -> None:
         """Add the result of a cell, and what is known of how it was `made`."""
         names = [*cell, *result, *made]
@@ -109,8 +114,13 @@ class CellFile:
 def _plain(value: Any) -> Any:
     """What JSON does not know: arrays and numbers of NumPy."""
     array = np.asarray(value)
-    if array.dtype.kind not in "biufcUM":
-        raise TypeError(f"{type(value).__name__} cannot be kept in a file of cells")
+    require(
+        array.dtype.kind in "biufcUM",
+        "a value of cell or result cannot be kept in a file",
+        got=shown(value),
+        wanted="numbers, text, arrays, and lists and mappings of them",
+        fix="keep the numbers that it is made of",
+    )
     if not array.ndim:
         return array.item()
     packed = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes()))

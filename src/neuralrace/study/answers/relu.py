@@ -10,7 +10,6 @@ import numpy as np
 
 from neuralrace.explanation import Prediction
 from neuralrace.reln import NeuronTypes
-from neuralrace.reln.naming import where
 from neuralrace.report import Curve, Curves, Part, Picture, Table
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import Answer, printed, time_range
@@ -142,10 +141,9 @@ class Foreseen(Result):
 
     def _gates(self, types: NeuronTypes) -> str:
         """Where the strongest types are on at the end."""
-        shares, states = types.shares[-1], types.states[-1]
+        shares, words = types.shares[-1], types.words
         strongest = [k for k in np.argsort(-shares, kind="stable") if shares[k] >= SMALL][:TOLD]
-        samples = lambda k: where(np.flatnonzero(states[k] == 1), types.data)
-        on = [f"type {k + 1} ({percent(shares[k])}) {samples(k)}" for k in strongest]
+        on = [f"type {k + 1} ({percent(shares[k])}) {words[k]}" for k in strongest]
         return f"At the end, its strongest types are on as follows: {'; '.join(on)}."
 
     def plot(self, *, ax: Axes | None = None) -> Axes:

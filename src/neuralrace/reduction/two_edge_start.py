@@ -68,11 +68,16 @@ def two_edge_start(
         for part in here:
             reads, writes = _expelled(part, [p for p in here if p is not part])
             if reads.shape[1] == writes.shape[1] == 1:
-                into, out, is_half = _scalar_start(reads * part.right, writes * part.left)
+                most = 2 * blocks[part.block].initial_loss
+                reads, writes = reads * part.right, writes * part.left
+                into, out, is_half = _scalar_start(reads, writes)
                 arch = blocks[part.block].arch
                 edges = arch.incoming[node][0], arch.outgoing[node][0]
                 found[part.block] |= {edges[0]: into * part.right, edges[1]: part.left * out}
                 halved[part.block] |= is_half
+                if is_half:  # the decaying half delays the mode by this part
+                    decaying = float(((reads - writes) ** 2).sum()) / 4
+                    mixing = max(mixing, decaying * blocks[part.block].drive / most)
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
     return found, halved, mixing
@@ -86,17 +91,12 @@ def _mixing(blocks: Sequence[Block], here: Sequence[_AtNode]) -> float:
     strength. It was removed from the direction of the first as if it were still 0 then; what this
     misses is that part of the squared cosine between the two. Where several pathways overlap, rates
     change on the way, and nothing is estimated: the result is infinite, if directions are shared.
-    The decaying half d of a mode delays it by the part ‖d‖²/f.
     """
     modes, worst = [], 0.0
     for part in here:
         block = blocks[part.block]
         lone = block.is_scalar and block.drive > 0 and block.arch.path_count() == 1
-        final = 2 * block.initial_loss / block.drive if block.drive else np.inf
-        decaying = (part.reads @ part.right - part.writes @ part.left) / 2
-        if block.is_scalar:
-            worst = max(worst, float((decaying**2).sum()) / final)
-        final = final if lone else None
+        final = 2 * block.initial_loss / block.drive if lone else None
         modes += [(s, final, c, part.block) for s, c in zip(part.s, part.growing.T, strict=True)]
     for i, (s, final, c, block) in enumerate(modes):
         for other_s, other_final, other_c, other in modes[:i]:

@@ -32,7 +32,7 @@ from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
-CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
+CHANGING = "For the whole curve, see nr.predict."
 """What to use where no constant gating says when a ReLU network learns."""
 
 ALIGNED = "aligned"

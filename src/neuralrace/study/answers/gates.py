@@ -32,7 +32,8 @@ def discover(work: Work) -> Answer:
             shown.append(Table.of(matches, Matches.CAPTION, "gates_and_gatings.csv"))
         return [*shown, printed(found)]
 
-    title, short = "Which gates do ReLU networks use?", (told.sentences()[0].id, "nearest")
+    title = "Which gates do ReLU networks use?"
+    short = (told.sentences()[0].id, "words", "nearest")
     return Answer("discover", title, told, parts, numbers, found, short=short)
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.dataset import zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import Answer, picture_size, printed
 from neuralrace.study.answers.results import Certified, Predicted, Trained, mean, outputs_mean
 from neuralrace.study.answers.theory import race_parts
-from neuralrace.study.plan import CRITERION, TRAINED
+from neuralrace.study.plan import TRAINED, criterion
 from neuralrace.study.work import Work, members
 from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, compare, crossing_time, half_time
-
-if TYPE_CHECKING:
-    from neuralrace.study.model import Settings
 
 
 def train(work: Work) -> Answer:
@@ -69,13 +66,6 @@ def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
         loss = values["loss"] if isinstance(values, dict) else values
         found.append(Curve(f"on {name}", runs.time, np.asarray(loss)))
     return found
-
-
-def criterion(settings: Settings, data: Dataset) -> float:
-    """The loss that counts as learned on this task."""
-    options = settings.contest
-    level = CRITERION if options.criterion is None else options.criterion
-    return level * float(zero_loss(data)) if options.relative else level
 
 
 def kept_values(work: Work, runs: Trajectory) -> Any:

@@ -332,7 +332,8 @@ class Discovered(Told[Discovery]):
     def sentences(self) -> tuple[Sentence, ...]:
         """What was found, which gating is nearest to it, and what else to know."""
         first, *rest = self.found.sentences()
-        return first, *self.matches.sentences(), *rest
+        words = Sentence("words", f"{'; '.join(self.found.in_words)}.")
+        return first, words, *self.matches.sentences(), *rest
 
 
 @final

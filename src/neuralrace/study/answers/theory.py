@@ -25,6 +25,9 @@ ELSEWHERE = ("basis", "unchecked")
 SHORT = ("first", "never", "kept", "expected", "limit", "lead")
 """Those that stand at the top of the report."""
 
+BESIDE = ("first", "never", "kept")
+"""Those that stand there below the answer about the ReLU network."""
+
 BLOCKS = 12
 """More blocks than this, of all gatings together, are folded away with their equations."""
 
@@ -43,6 +46,11 @@ def contest(work: Work) -> Answer:
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     every = leads(losses.curves[0].x, curves) if curves else ()
     said = tuple(s for s in found.sentences(leads=every) if s.id not in ELSEWHERE)
+    short = SHORT
+    if work.asks("relu"):  # which is about the network itself
+        short = BESIDE
+        said = tuple(s._replace(text=f"Among gatings, {s.text}") if s.id == "first" else s
+                     for s in said)  # fmt: skip
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too
@@ -54,7 +62,7 @@ def contest(work: Work) -> Answer:
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     title = "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?"
-    return Answer("contest", title, found, parts, numbers, found, said, SHORT)
+    return Answer("contest", title, found, parts, numbers, found, said, short)
 
 
 def _known_time(entrant: Entrant) -> float:

@@ -284,7 +284,7 @@ SAME_RATE = 0.02
 
 # Runs ------------------------------------------------------------------------------------------
 
-FALLEN = 0.5
+CONFIRMS = 0.5
 """Where less of the loss has fallen than this, a run does not tell how good a prediction is."""
 
 # Pictures ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import R, Several, time_range, to_spread
 from neuralrace.study.answers.matches import Match, Matches
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import EQUAL, FALLEN
+from neuralrace.tolerances import EQUAL, CONFIRMS
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Predicted(Result):
         text += f"({shifted} once shifted in time)"
         text += "" if self.apart is None else f", and {percent(self.apart)} from each other"
         short = f" The runs are too short to tell: {percent(self.fell)} of the loss has fallen."
-        return [Sentence("networks", f"{text}.{short if self.fell < FALLEN else ''}")]
+        return [Sentence("networks", f"{text}.{short if self.fell < CONFIRMS else ''}")]
 
     @property
     def fell(self) -> float:

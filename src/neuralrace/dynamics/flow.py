@@ -255,7 +255,8 @@ def solve_flow(
     import diffrax
 
     until, times = until or Until(), checked_times(times)
-    dtype = jnp.result_type(*jax.tree.leaves(checked_state(state)))
+    state = checked_state(state)
+    dtype = jnp.result_type(*jax.tree.leaves(state))
     t, method, ends = in_precision(dtype, (times, method, jax.tree.map(np.asarray, until)))
     with _watched() as run:
         solution, last, final = _compiled(run, system, state, method, t, ends)

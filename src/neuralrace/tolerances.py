@@ -257,6 +257,17 @@ CERTAIN = 1e-5
 MODERATE = 1e6
 """Weights of animals that did not diverge are below this."""
 
+# Starts of networks with shared weights ----------------------------------------------------------
+
+NOISY_GROWTH = 2.0
+"""Random shared weights may add at most this many times the growth that a start knows of."""
+
+ASIDE = 0.1
+"""What a start leaves out matters where its squares exceed this part of those of the mode, …"""
+
+AMPLIFIED = 4.0
+"""… and this multiple of what they were."""
+
 # Learning rates found from checkpoints ---------------------------------------------------------
 
 REPLAYS = 0.1

@@ -51,14 +51,12 @@ class System:
         p = np.ones(data.n_samples) if data.sample_weight is None else data.sample_weight
         gates = {k: np.asarray(g) for k, g in data.gates.items()}
         sizes, edges = dict(self.arch.sizes), dict(self.arch.edges)
-        return Network(sizes, edges, *arrays, gates, np.asarray(p) / np.sum(p))
+        shared = dict(self.arch.ties), dict(self.arch.frozen)
+        return Network(sizes, edges, *arrays, gates, np.asarray(p) / np.sum(p), *shared)
 
     def weights(self, seed: int, scale: float = 0.5) -> Weights:
         rng = np.random.default_rng(seed)
-        size = self.arch.sizes
-        return {
-            e: scale * rng.normal(size=(size[t], size[s])) for e, (s, t) in self.arch.edges.items()
-        }
+        return {e: scale * rng.normal(size=shape) for e, shape in self.arch.shapes.items()}
 
 
 # ---- tasks with known modes ----------------------------------------------------------------------
@@ -233,6 +231,75 @@ def many_ends() -> tuple[nr.Architecture, nr.Dataset]:
     return arch, copies(rng, random_task(rng, 7, {"u": 1, "v": 1}, {"y": 1, "z": 1}))
 
 
+SIZES, DECAYS, STEPS = np.array([1.2, 0.8]), np.array([0.5, -0.4]), 3
+
+
+def sequences(readout: str = "last", leak: float | None = None) -> tuple:
+    """White inputs; every input of mode k has c_k λ_k^d at the outputs d steps later."""
+    arch = nr.Architecture.recurrent(3, 4, 3, STEPS, readout, leak=leak)
+    rng = np.random.default_rng(5)
+    n = 3 * STEPS
+    white = np.sqrt(n) * turned(rng, n, n)
+    x = {f"x{t + 1}": white[:, 3 * t : 3 * t + 3] for t in range(STEPS)}
+    v, u = turned(rng, 3, 2), turned(rng, 3, 2)
+    y = {}
+    for target in arch.outputs:
+        last = STEPS if readout == "last" else int(target[1:])
+        y[target] = sum(
+            x[f"x{t}"] @ v * SIZES * DECAYS ** (last - t) @ u.T for t in range(1, last + 1)
+        )
+    return arch, nr.Dataset(x, y)
+
+
+def recurrent(leak: float = 0.0) -> Curve:
+    """a, b, c of h_t = (b + leak) h_{t−1} + a x_t and y = c h_T, for white inputs."""
+    lags = np.arange(STEPS)
+
+    def curve(t, start):
+        total = 0.0
+        for s in SIZES[:, None] * DECAYS[:, None] ** lags:
+
+            def move(s, d, Wx, Wh, Wy):
+                power = (Wh + leak) ** lags
+                slope = lags * (Wh + leak) ** np.maximum(lags - 1, 0)
+                e = s - Wx * Wy * power
+                return {"Wx": Wy * power @ e, "Wy": Wx * power @ e, "Wh": Wx * Wy * slope @ e}
+
+            strengths = lambda Wx, Wh, Wy: Wx * Wy * (Wh + leak) ** lags
+            a = solved(move, strengths)(t, s, 1.0, start)
+            total = total + falls(s, 1.0, a).sum(axis=1)
+        return total
+
+    return curve
+
+
+def autoencoder() -> tuple[nr.Architecture, nr.Dataset]:
+    base = np.asarray(task(inputs=4).x["x"])
+    return nr.Architecture.autoencoder(4, 5), nr.Dataset({"x": base}, {"y": base})
+
+
+def tied_logistic(t, s, d, b):
+    """W and Wᵀ: both velocities add up, so that twice as fast as two edges."""
+    return 1 / (1 - (1 - 1 / b["W1"] ** 2) * np.exp(-4 * d * t))
+
+
+def siamese() -> tuple[nr.Architecture, nr.Dataset]:
+    """Two inputs, one of which weighs less and of the other sign, as in a comparison."""
+    rng, n = np.random.default_rng(6), 6
+    white = np.sqrt(n) * turned(rng, n, n)
+    x = {"x1": white[:, :3], "x2": white[:, 3:]}
+    m = turned(rng, 4, 2) * [1.2, 0.8] @ turned(rng, 3, 2).T
+    return nr.Architecture.siamese(3, 4, 4), nr.Dataset(x, {"y": (x["x1"] - 0.6 * x["x2"]) @ m.T})
+
+
+def gated_sequences() -> tuple[nr.Architecture, nr.Dataset]:
+    """Gates per node, edge and time step, a leak, two inputs; no two statistics share a basis."""
+    rng, n = np.random.default_rng(7), 9
+    arch = nr.Architecture.recurrent(2, 5, 2, 3, leak=0.4)
+    gates = {"h1": rng.normal(size=n), "h2_h3": rng.integers(0, 2, n), "x2": rng.normal(size=n)}
+    return arch, random_task(rng, n, dict.fromkeys(arch.inputs, 2), {"y": 2}, gates)
+
+
 TWO = nr.Architecture.chain(3, 3, 5)
 WHITE = np.full(3, 0.8)
 ROUTES = np.eye(2), np.array([[2.0, 1.0], [2.0, -1.0]])
@@ -278,5 +345,15 @@ ROWS: dict[str, System] = {
     "overlapping pathways": System(*halves(), SCALAR, curve=overlapping),
     "real gates": System(*real_gates(), ((2, 2),) * 2, 3.0, depth=None),
     "gates per neuron": System(*neurons(), ((2, 2),), 4.0),
+    "recurrent": System(*sequences(), ((1, 1, 1, 1),) * 2, curve=recurrent(), depth=None),
+    "leaky recurrent": System(
+        *sequences(leak=0.3), ((1, 1, 1, 1),) * 2, curve=recurrent(0.3), depth=None
+    ),
+    "recurrent, all outputs": System(*sequences("all"), ((1,) * 6,) * 2, 4.0, depth=None),
+    "gated recurrent": System(*gated_sequences(), ((2, 2, 2, 2),), 3.0, depth=None),
+    "tied autoencoder": System(
+        *autoencoder(), ((1, 1),) * 3, 4.0, curve=modes(tied_logistic, D, D), closed="logistic"
+    ),
+    "siamese": System(*siamese(), ((1, 1, 1),) * 2),
     "several ends": System(*many_ends(), ((1, 1, 1, 1),) * 2, 4.0),
 }  # fmt: skip

@@ -6,7 +6,7 @@ Nothing here uses the package; a network is its graph and arrays, weights are ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -18,7 +18,8 @@ Weights = dict[str, np.ndarray]
 class Network:
     """h_v = g_v ∘ Σ_e g_e W_e h_s(e), L = ½ Σ_n p_n ‖y_n − h_n‖².
 
-    Nodes come in the order of the graph.
+    Nodes come in the order of the graph. `ties` are {name: (edge, transposed edge + ".T", …)}, and
+    `frozen` {edge: multiple of the identity}.
     """
 
     sizes: Mapping[str, int]
@@ -27,12 +28,23 @@ class Network:
     y: Mapping[str, np.ndarray]
     gates: Mapping[str, np.ndarray]
     p: np.ndarray
+    ties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    frozen: Mapping[str, float] = field(default_factory=dict)
+
+    def untied(self, w: Weights) -> Weights:
+        """The matrix of every edge."""
+        found = {e: a * np.eye(self.sizes[self.edges[e][0]]) for e, a in self.frozen.items()}
+        for name, a in w.items():
+            for member in self.ties.get(name, (name,)):
+                found[member.removesuffix(".T")] = a.T if member.endswith(".T") else a
+        return found
 
     def gate(self, name: str) -> np.ndarray:
         g = np.asarray(self.gates.get(name, 1.0), float)
         return g[:, None] if g.ndim == 1 else g
 
     def forward(self, w: Weights) -> dict[str, np.ndarray]:
+        w = self.untied(w)
         h = {v: self.gate(v) * x for v, x in self.x.items()}
         for v in self.sizes:
             if v not in h:
@@ -47,8 +59,8 @@ class Network:
         return sum(float(self.p @ ((y - h[v]) ** 2).sum(axis=1)) for v, y in self.y.items()) / 2
 
     def velocity(self, w: Weights) -> Weights:
-        """−∂L/∂W of every edge, by going back through the graph."""
-        h = self.forward(w)
+        """−∂L/∂W of every edge or tie, by going back through the graph."""
+        h, learned, w = self.forward(w), w, self.untied(w)
         back = {v: self.gate(v) * self.p[:, None] * (y - h[v]) for v, y in self.y.items()}
         for v in reversed(list(self.sizes)):
             if v not in back:
@@ -56,7 +68,9 @@ class Network:
                 back[v] = self.gate(v) * sum(
                     self.gate(e) * back[self.edges[e][1]] @ w[e] for e in out
                 )
-        return {e: (self.gate(e) * back[t]).T @ h[s] for e, (s, t) in self.edges.items()}
+        each = {e: (self.gate(e) * back[t]).T @ h[s] for e, (s, t) in self.edges.items()}
+        each |= {f"{e}.T": v.T for e, v in each.items()}
+        return {name: sum(each[e] for e in self.ties.get(name, (name,))) for name in learned}
 
     def flow(self, w: Weights, times: np.ndarray) -> tuple[np.ndarray, list[Weights]]:
         """Losses and weights of τ dW/dt = −∂L/∂W, τ = 1."""

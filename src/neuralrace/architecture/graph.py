@@ -655,7 +655,10 @@ class Architecture:
 
         ```
         """
-        kept = {e: ends for e, ends in self.edges.items() if e in edges}
+        chosen = set(edges)
+        if chosen >= set(self.edges):
+            return self
+        kept = {e: ends for e, ends in self.edges.items() if e in chosen}
         nodes = {v for ends in kept.values() for v in ends}
         shared = {
             tie: [m for m in members if m.removesuffix(TRANSPOSED) in kept]

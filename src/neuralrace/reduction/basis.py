@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.eigenspaces import aligned, refined, signal_directions
-from neuralrace.reduction.mixtures import Draw, Mixer, Pair
+from neuralrace.reduction.mixtures import AnyMixer, Mixer, Pair, TiedMixer
 from neuralrace.tolerances import EXACT
 
 GAPS = (1e-4, 1e-7)
@@ -80,7 +80,7 @@ class SharedBasis:
         return tuple((v, i) for v, spaces in at for i in spaces)
 
 
-def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
+def shared_basis(mixer: AnyMixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """The finest blocks whose couplings to each other stay below `tolerance`.
 
     Assumes nodes of similar size (`mixtures.in_unit_sizes`). Draws mixtures of the statistics until
@@ -88,13 +88,12 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     do.
     """
     rng = np.random.default_rng(seed)
-    classes = max(1, mixer.factor.count)  # with one gate class, all mixtures are the same
-    first = min(FIRST_DRAWS, classes) if tolerance <= EXACT else MANY_DRAWS
+    first = min(FIRST_DRAWS, mixer.variety) if tolerance <= EXACT else MANY_DRAWS
     draws = [mixer.draw(rng) for _ in range(first)]
     found = _blocks(mixer, draws, tolerance, rng)
     rounds, left_out = 0, np.inf
     while left_out > tolerance:
-        fresh = [mixer.draw(rng) for _ in range(min(CHECK_DRAWS, classes))]
+        fresh = [mixer.draw(rng) for _ in range(min(CHECK_DRAWS, mixer.variety))]
         left_out = _largest_dropped(mixer, fresh, found)
         if rounds == MAX_ROUNDS:
             break
@@ -107,7 +106,7 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
 
 
 def _blocks(
-    mixer: Mixer, draws: Sequence[Draw], tolerance: float, rng: np.random.Generator
+    mixer: AnyMixer, draws: Sequence[Any], tolerance: float, rng: np.random.Generator
 ) -> SharedBasis:
     """The finest blocks found with any of the gaps between eigenvalues.
 
@@ -129,8 +128,8 @@ def _blocks(
 
 
 def _candidates(
-    mixer: Mixer,
-    draws: Sequence[Draw],
+    mixer: AnyMixer,
+    draws: Sequence[Any],
     directions: Mapping[str, np.ndarray],
     space: Mapping[str, np.ndarray],
     tolerance: float,
@@ -150,14 +149,16 @@ def _candidates(
     return found
 
 
-def _largest_dropped(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
+def _largest_dropped(mixer: AnyMixer, draws: Sequence[Any], basis: SharedBasis) -> float:
     """The largest coupling between blocks, or to directions of an output that count as silent."""
     coupling = _couplings(mixer.seen_in(basis.directions), draws)
     return max(_outside(coupling, basis), _largest_silent(mixer, draws, basis))
 
 
-def _largest_silent(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
+def _largest_silent(mixer: AnyMixer, draws: Sequence[Any], basis: SharedBasis) -> float:
     """The largest statistic of targets outside the directions found, relative to their node."""
+    if isinstance(mixer, TiedMixer):
+        return _largest_silent_of_classes(mixer, draws, basis)
     seen = mixer.seen_in({v: d for v, d in basis.directions.items() if v in mixer.arch.inputs})
     targets = {}
     for t in mixer.arch.outputs:
@@ -173,7 +174,19 @@ def _largest_silent(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> 
     return worst
 
 
-def _couplings(mixer: Mixer, draws: Sequence[Draw]) -> dict[Pair, np.ndarray]:
+def _largest_silent_of_classes(mixer: TiedMixer, draws: Sequence[Any], basis: SharedBasis) -> float:
+    """The same for classes of nodes: what a statistic has outside the directions of its class."""
+    worst = 0.0
+    norm = {v: float(np.linalg.norm(rows)) or 1.0 for v, rows in mixer.shown.items()}
+    for draw in draws:
+        for (a, b), matrix in draw.matrices.items():
+            u = basis.directions[a]
+            rest = (matrix - u @ (u.T @ matrix)) / (norm[a] * norm[b])
+            worst = max(worst, float(np.abs(rest).max(initial=0.0)))
+    return worst
+
+
+def _couplings(mixer: AnyMixer, draws: Sequence[Any]) -> dict[Pair, np.ndarray]:
     """The largest correlation, over all draws, between every two directions."""
     found: dict[Pair, np.ndarray] = {}
     for draw in draws:
@@ -228,8 +241,8 @@ DRAWS = 6
 
 
 def polished(
-    mixer: Mixer,
-    draws: Sequence[Draw],
+    mixer: AnyMixer,
+    draws: Sequence[Any],
     directions: Mapping[str, np.ndarray],
     block: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
@@ -246,8 +259,8 @@ def polished(
 
 
 def _step(
-    seen: Mixer,
-    draws: Sequence[Draw],
+    seen: AnyMixer,
+    draws: Sequence[Any],
     directions: Mapping[str, np.ndarray],
     block: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:

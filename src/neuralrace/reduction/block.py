@@ -11,7 +11,13 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path
+from neuralrace.reduction.mixtures import (
+    Pair,
+    in_unit_sizes,
+    longest_path,
+    mixer_of,
+    through_class,
+)
 from neuralrace.statistics import ClassFactor
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import Matrix
@@ -34,9 +40,6 @@ MIXTURES = 2
 
 NO_MODE = 1e-10
 """A singular value of correlations below this, relative to the largest, is rounding."""
-
-TALL = 4096
-"""Rows that `few_rows` factorises at once."""
 
 
 @final
@@ -110,7 +113,8 @@ class Block:
         Around zero only paths of two edges count. At a hidden node the matrices of its edges grow
         by dW_in/dt = W_outᵀ K and dW_out/dt = K W_inᵀ, all outgoing and all incoming edges side by
         side, where K has a block Σ^yx for each path of two edges (NRR Eq. 3 to first order). So the
-        rate is the largest singular value of K. It equals `drive` where paths have two edges each
+        rate is the largest singular value of K. Where edges are tied, K sums over the edges of a
+        tie. It equals `drive` where paths have two edges each
         and no two edges of a node are parallel, and is 0 where no path has two edges.
 
         ```python
@@ -123,7 +127,12 @@ class Block:
 
         ```
         """
-        through = (two_edge_statistic(self.arch, self.factor, v) for v in self.arch.hidden)
+        arch, factor = self.arch, self.factor
+        if arch.ties or arch.frozen:
+            classes = dict.fromkeys(arch.class_of[v] for v in arch.hidden)
+            through = [through_class(arch, factor, v, {}) for v in classes]
+        else:
+            through = [two_edge_statistic(arch, factor, v) for v in arch.hidden]
         return max((float(np.linalg.norm(k, 2)) for k in through if k.size), default=0.0)
 
     @property
@@ -138,22 +147,34 @@ class Block:
         return (self.drive / brake) ** (1 / longest_path(self.arch))
 
     def fits(self, weights: Mapping[str, Matrix]) -> bool:
-        """Whether these weights fit the block: one matrix per edge, as wide as its directions."""
-        if set(weights) != set(self.arch.edges):
+        """Whether these weights fit the block: one matrix per edge or tie."""
+        if set(weights) != set(self.arch.matrices):
             return False
-        widths = self.dims
-        for edge, (source, target) in self.arch.edges.items():
-            shape = np.shape(weights[edge])
+        of = self.arch.class_of
+        widths = {of[v]: width for v, width in self.dims.items()}
+        for name, (source, target) in self.arch.matrix_ends.items():
+            shape = np.shape(weights[name])
             if len(shape) != 2:
                 return False
             for node, width in zip((target, source), shape, strict=True):
-                if widths.setdefault(node, width) != width:
+                if widths.setdefault(of[node], width) != width:
                     return False
         return True
 
+    def restricted(self, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+        """The weights of a network between the block's directions; hidden nodes stay whole."""
+        found, of = {}, self.arch.class_of
+        basis = {of[v]: directions for v, directions in self.basis.items()}
+        for name, (s, t) in self.arch.matrix_ends.items():
+            w = weights[name]
+            w = w @ basis[of[s]] if of[s] in basis else w
+            found[name] = basis[of[t]].T @ w if of[t] in basis else w
+        return found
+
     def couplings(self) -> list[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
         """`Mixer.couplings` of a few mixtures, the same for all blocks of one graph."""
-        mixer, rng = Mixer(self.arch, self.factor), np.random.default_rng(0)
+        mixer: Any = mixer_of(self.arch, self.factor)
+        rng = np.random.default_rng(0)
         return [c for _ in range(MIXTURES) for c in mixer.couplings(mixer.draw(rng))]
 
     @cached_property
@@ -166,12 +187,16 @@ class Block:
         if all(n == 1 for n in self.dims.values()):
             return ""
         sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
-        mixer = Mixer(Architecture(sizes, self.arch.edges), in_unit_sizes(self.factor))
+        mixer: Any = mixer_of(self.arch.with_sizes(sizes), in_unit_sizes(self.factor))
         rng = np.random.default_rng(0)
         draws = [mixer.draw(rng) for _ in range(LOOKS)]
-        basis = {v: np.eye(n) for v, n in self.dims.items()}
+        of = self.arch.class_of
+        basis = {of[v]: np.eye(n) for v, n in self.dims.items()}
         seen: set[str] = set()
-        for (t, s), matrix in mixer.yx(draws[0].yx).items():  # the best guess: singular vectors
+        outputs = {of[v] for v in self.arch.outputs}
+        for (t, s), matrix in mixer.statistics(draws[0]):  # the best guess: singular vectors
+            if t not in outputs:
+                continue
             u, _, vt = np.linalg.svd(matrix)
             basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
             seen |= {t, s}
@@ -183,7 +208,7 @@ class Block:
                 np.fill_diagonal(off, 0.0)
                 size = float(off.max(initial=0.0))
                 if size > worst[1]:
-                    kind = "Σ^yx" if a in self.arch.outputs else "Σ^x"
+                    kind = "Σ^yx" if a in outputs else "Σ^x"
                     where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
                     worst = (f"{where} (off by {size:.2g} as a correlation)", size)
         return worst[0] and f"{self.name}: {worst[0]}"
@@ -263,21 +288,6 @@ def difference(block: Block, other: Block) -> float:
         gaps += [a / b - 1 for a, b in zip(sizes, sizes_other, strict=True)]
         gaps.append((m - m_other) / np.multiply.outer(*sizes_other))
     return max(float(np.abs(gap).max(initial=0.0)) for gap in gaps)
-
-
-def few_rows(table: Matrix) -> Matrix:
-    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
-
-    It is computed group by group of rows, so that a tall table needs little memory.
-    """
-    rows, columns = table.shape
-    if rows <= columns:
-        return table
-    found = table[:0]
-    step = max(columns, TALL)
-    for low in range(0, rows, step):
-        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
-    return found
 
 
 def own_sizes(data: Matrix) -> np.ndarray:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correlations
-from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
+from neuralrace.reduction.mixtures import (
+    Mixer,
+    Pair,
+    as_wide_as,
+    in_unit_sizes,
+    longest_path,
+    rows_of,
+    through_class,
+    ways,
+)
 from neuralrace.statistics import ClassFactor, reachable, restricted
 from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
@@ -18,22 +28,27 @@ from neuralrace.types import Matrix
 def make_block(
     arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
 ) -> Block | None:
-    """The block with these directions, or None where no signal joins inputs to outputs in it."""
+    """The block with these directions of every class of nodes (`Architecture.class_of`).
+
+    None where no signal joins inputs to outputs in it.
+    """
+    of = arch.class_of
+    basis = {v: basis[of[v]] for v in (*arch.inputs, *arch.outputs) if of[v] in basis}
+    width = {of[v]: directions.shape[1] for v, directions in basis.items()}
     pruned = _pruned(arch, set(basis))
     if pruned is None:
         return None
-    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in pruned.sizes}
-    arch = Architecture(sizes, pruned.edges)
+    sizes = {v: width.get(of[v], 1) for v in pruned.sizes}
+    arch = pruned.with_sizes(sizes)
     ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
     factor = restricted(factor, arch, basis=ends)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
     basis, factor = _signed(arch, within_reach(arch, factor), ends)
     mixer = Mixer(arch, factor)
-    aligned = _aligned(mixer)
-    for edge, (s, t) in arch.edges.items():
-        sizes[t], sizes[s] = aligned[edge].shape
-    return Block("", basis, Architecture(sizes, arch.edges), factor, _drive(mixer), aligned)
+    aligned = _tied_aligned(mixer) if arch.ties or arch.frozen else _aligned(mixer)
+    arch = as_wide_as(arch, aligned)
+    return Block("", basis, arch, factor, _drive(mixer), aligned)
 
 
 def within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
@@ -50,6 +65,14 @@ def within_reach(arch: Architecture, factor: ClassFactor) -> ClassFactor:
 def _has_signal(mixer: Mixer) -> bool:
     """Whether some Σ^yx is more than rounding, relative to the sizes of what it joins."""
     draw = mixer.draw(np.random.default_rng(0))
+    if mixer.arch.ties or mixer.arch.frozen:
+        sums = mixer.path_sums(mixer.scalars(np.random.default_rng(0)))
+        size = {v: own_sizes(a) for f in (mixer.factor.x, mixer.factor.y) for v, a in f.items()}
+        pairs = mixer.yx({p: rows_of(mixer.factor, T) for p, T in sums.items()}).items()
+        sizes = [
+            float(np.abs(m / size[t][:, None] / size[s]).max(initial=0.0)) for (t, s), m in pairs
+        ]
+        return max(sizes, default=0.0) > NOISE
     return any(
         float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NOISE
         for (a, _), matrix, left, right in mixer.couplings(draw)
@@ -64,10 +87,46 @@ def _drive(mixer: Mixer) -> float:
     paths of one length: products of different numbers of weights do not add up to one strength.
     """
     arch = mixer.arch
+    if arch.ties or arch.frozen:
+        return max(map(_largest_value, _by_length_and_class(mixer)), default=0.0)
     through = [_edges_through(arch, node) for node in dict.fromkeys(_same_paths(arch).values())]
     through += [{e} for e, (s, t) in arch.edges.items() if s in arch.inputs and t in arch.outputs]
     matrices = (m for part in through for m in _by_length(mixer, part))
     return max(map(_largest_value, matrices), default=0.0)
+
+
+def _by_length_and_class(mixer: Mixer) -> list[Matrix]:
+    """Σ^yx from class to class, summed over their paths of each number of learned edges.
+
+    Learned edges count with 1 and frozen ones with their number. These are the coefficients of the
+    drive of one mode at the powers of its shared weights.
+    """
+    arch, of = mixer.arch, mixer.arch.class_of
+    found: dict[tuple[str, str, int], Any] = {}
+    count = longest_path(arch) + 1
+    for source in arch.inputs:
+        start = np.zeros((count, mixer.factor.count))
+        start[0] = mixer.factor.gates.get(source, 1.0)
+        at: dict[str, np.ndarray] = {source: start}
+        for node in arch.order:
+            for edge in arch.incoming[node]:
+                if (before := at.get(arch.edges[edge][0])) is None:
+                    continue
+                flow = before * mixer.factor.gates.get(edge, 1.0)
+                if edge in arch.frozen:
+                    flow = flow * arch.frozen[edge]
+                else:
+                    flow = np.concatenate([np.zeros_like(flow[:1]), flow[:-1]])
+                at[node] = at[node] + flow if node in at else flow
+            if node in at and node != source:
+                at[node] = at[node] * mixer.factor.gates.get(node, 1.0)
+        for target in (t for t in arch.outputs if t in at):
+            for length in np.flatnonzero(at[target].any(axis=1)).tolist():
+                pair = target, source
+                matrix = mixer.yx({pair: rows_of(mixer.factor, at[target][length])})[pair]
+                key = of[target], of[source], length
+                found[key] = found.get(key, 0.0) + matrix
+    return list(found.values())
 
 
 def _by_length(mixer: Mixer, edges: set[str]) -> list[Matrix]:
@@ -113,10 +172,13 @@ def _signed(
     """The same directions with signs that make Σ^yx positive wherever a block is scalar."""
     if any(b.shape[1] != 1 for b in basis.values()):
         return dict(basis), factor
-    mixer = Mixer(arch, factor)
-    total = mixer.yx_of(dict.fromkeys(arch.edges, 1.0))
-    values = {pair: float(np.sign(m[0, 0])) for pair, m in total.items() if m[0, 0]}
-    sign = dict.fromkeys(basis, 1.0) | _factors(values)
+    mixer, of = Mixer(arch, factor), arch.class_of
+    total: dict[Pair, float] = {}
+    for (t, s), m in mixer.yx_of(dict.fromkeys(arch.edges, 1.0)).items():
+        if of[t] != of[s]:
+            total[of[t], of[s]] = total.get((of[t], of[s]), 0.0) + float(m[0, 0])
+    by_class = _factors({pair: float(np.sign(m)) for pair, m in total.items() if m})
+    sign = {v: by_class.get(of[v], 1.0) for v in basis}
     turn = {v: np.full((1, 1), value) for v, value in sign.items()}
     return {v: sign[v] * b for v, b in basis.items()}, mixer.seen_in(turn).factor
 
@@ -152,9 +214,7 @@ def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
         if any(arch.edges[e][1] in backward for e in arch.outgoing[node]) and node in forward:
             backward.add(node)
     edges = {e: st for e, st in arch.edges.items() if st[0] in backward and st[1] in backward}
-    if not edges:
-        return None
-    return Architecture({v: n for v, n in arch.sizes.items() if v in backward}, edges)
+    return arch.part(list(edges)) if edges else None
 
 
 def _aligned(mixer: Mixer) -> dict[str, Matrix]:
@@ -188,6 +248,40 @@ def _aligned(mixer: Mixer) -> dict[str, Matrix]:
         else:
             joined = reads[t] @ reads[s].T
             aligned[edge] = np.sign(joined) if scalar and one_neuron else joined
+    return aligned
+
+
+def _tied_aligned(mixer: Mixer) -> dict[str, Matrix]:
+    """Weights of unit size where some are shared: those within a class of nodes are the identity.
+
+    Those from inputs and to outputs are the singular vectors of Σ^yx through each class of hidden
+    nodes, summed over paths on which all that lies between counts with 1. In a scalar block all are
+    1 or −1. A class that has an input or output keeps the directions of that.
+    """
+    arch, of = mixer.arch, mixer.arch.class_of
+    shapes = arch.shapes
+    ends = {of[v] for v in (*arch.inputs, *arch.outputs)}
+    aligned = {name: np.eye(*shape) for name, shape in shapes.items()}
+    ones = dict.fromkeys(arch.matrices, 1.0)
+    free = [v for v in dict.fromkeys(of[v] for v in arch.hidden) if v not in ends]
+    width = {}
+    for node in free:
+        into, out = ways(arch, node)
+        total = through_class(arch, mixer.factor, node, ones)
+        if not total.size:
+            continue
+        u, s, vt = np.linalg.svd(total, full_matrices=False)
+        width[node] = max(1, int((s > NOISE * s[0]).sum()))
+        for side, part in ((into, vt), (out, u.T)):
+            at = 0
+            for name, turned in side:
+                n = shapes[name][1 - turned] if side is into else shapes[name][int(turned)]
+                piece = part[: width[node], at : at + n]
+                aligned[name] = piece if (side is into) != turned else piece.T
+                at += n
+    for name, (s, t) in arch.matrix_ends.items():
+        if of[s] in free and of[t] in free:
+            aligned[name] = np.eye(width.get(of[t], 1), width.get(of[s], 1))
     return aligned
 
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.mixtures import SPREAD, Draw, Mixer
+from neuralrace.reduction.mixtures import SPREAD, AnyMixer, TiedDraw, TiedMixer
 from neuralrace.tolerances import DEPENDENT, ROUNDING
 
 GRADED = 1e-3
@@ -53,13 +53,15 @@ class Spaces:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def signal_directions(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces, float]:
+def signal_directions(mixer: AnyMixer, draws: Sequence[Any], cutoff: float) -> tuple[Spaces, float]:
     """The directions that some statistic touches, with their sizes; all of a node in one space.
 
     At an input, these are the directions that some open path shows. At an output, they are those in
     which targets correlate with any input; inputs are whitened first, which applies a function of
     their Σ^x. Also returns the largest size, relative to its node, that the `cutoff` left out.
     """
+    if isinstance(mixer, TiedMixer):
+        return _class_directions(mixer, draws), 0.0
     basis, size, dropped = {}, {}, 0.0
     white: dict[str, np.ndarray] = {}
     for s in mixer.arch.inputs:
@@ -87,6 +89,26 @@ def signal_directions(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tup
     return Spaces(basis, label, size), dropped
 
 
+def _class_directions(mixer: TiedMixer, draws: Sequence[TiedDraw]) -> Spaces:
+    """The directions of every class that some statistic touches, with their sizes.
+
+    Those that its inputs show, and those in which targets correlate with any input.
+    """
+    shown = {v: _principal(rows, 0.0) for v, rows in mixer.shown.items()}
+    inputs = {mixer.arch.class_of[v] for v in mixer.arch.inputs}
+    basis, size = {}, {}
+    for v, (loud, own, _) in shown.items():
+        basis[v], size[v] = loud, own
+        if v not in inputs:
+            white = {u: b / s for u, (b, s, _) in shown.items()}
+            heard = [m @ white[b] for d in draws for (a, b), m in d.matrices.items() if a == v]
+            stack = np.concatenate([np.zeros((len(loud), 1)), *heard], axis=1).T
+            inner, size[v], _ = _principal(stack @ loud, 0.0, own.max(initial=0.0))
+            basis[v] = loud @ inner
+    label = {v: np.zeros(b.shape[1], int) for v, b in basis.items()}
+    return Spaces(basis, label, size)
+
+
 def _principal(
     x: np.ndarray, cutoff: float, largest: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -110,7 +132,7 @@ def _principal(
 
 
 def refined(
-    mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], gap: float, rng: np.random.Generator
+    mixer: AnyMixer, spaces: Spaces, draws: Sequence[Any], gap: float, rng: np.random.Generator
 ) -> Spaces:
     """Split every space by the eigenvalues of random elements until no space splits any further.
 
@@ -128,7 +150,7 @@ def refined(
 
 
 def _split(
-    mixer: Mixer, spaces: Spaces, draw: Draw, gap: float, rng: np.random.Generator
+    mixer: AnyMixer, spaces: Spaces, draw: Any, gap: float, rng: np.random.Generator
 ) -> Spaces:
     element = _element(mixer, spaces, draw, rng)
     basis, label, size = dict(spaces.basis), dict(spaces.label), dict(spaces.size)
@@ -153,18 +175,10 @@ def _split(
     return Spaces(basis, label, _common_sizes(mixer, found, draw))
 
 
-def _common_sizes(mixer: Mixer, spaces: Spaces, draw: Draw) -> dict[str, np.ndarray]:
+def _common_sizes(mixer: AnyMixer, spaces: Spaces, draw: Any) -> dict[str, np.ndarray]:
     """One size for every space: the root mean square of its directions."""
-    squares = {v: np.zeros(b.shape[1]) for v, b in spaces.basis.items()}
-    seen = mixer.seen_in(spaces.basis)
-    for s in mixer.arch.inputs:
-        if (s, s) in draw.xx:
-            rows, weight = draw.xx[s, s]
-            squares[s] = weight @ seen.factor.x[s][rows] ** 2
-    for t in mixer.arch.outputs:
-        squares[t] = (seen.factor.y[t] ** 2).sum(axis=0)
     found = {}
-    for v, square in squares.items():
+    for v, square in mixer.seen_in(spaces.basis).squares(draw).items():
         count = np.bincount(spaces.label[v])
         mean = np.bincount(spaces.label[v], square) / np.maximum(count, 1)
         found[v] = np.sqrt(np.where(mean > 0, mean, 1.0))[spaces.label[v]]
@@ -172,7 +186,7 @@ def _common_sizes(mixer: Mixer, spaces: Spaces, draw: Draw) -> dict[str, np.ndar
 
 
 def _element(
-    mixer: Mixer, spaces: Spaces, draw: Draw, rng: np.random.Generator
+    mixer: AnyMixer, spaces: Spaces, draw: Any, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """A random positive element: 1 + Σ M + Σ M w Mᵀ, with one random w for every space.
 
@@ -185,7 +199,7 @@ def _element(
         v: rng.uniform(*SPREAD, int(label.max(initial=0)) + 1)[label]
         for v, label in spaces.label.items()
     }
-    for (a, b), matrix in (*unit.yx(draw.yx).items(), *unit.xx(draw).items()):
+    for (a, b), matrix in unit.statistics(draw):
         norm = float(np.linalg.norm(matrix))
         if norm:
             m = matrix * (np.sqrt(min(matrix.shape)) / norm)
@@ -237,9 +251,9 @@ MARGIN = 100
 
 
 def aligned(
-    mixer: Mixer,
+    mixer: AnyMixer,
     spaces: Spaces,
-    draws: Sequence[Draw],
+    draws: Sequence[Any],
     tolerance: float,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
@@ -262,7 +276,9 @@ def aligned(
     return basis
 
 
-def _links(mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], tolerance: float) -> Iterator[Link]:
+def _links(
+    mixer: AnyMixer, spaces: Spaces, draws: Sequence[Any], tolerance: float
+) -> Iterator[Link]:
     """Couplings, as correlations, between spaces of the same dimension, which is more than 1."""
     large = {
         v: [(i, part) for i, part in enumerate(spaces.parts(v)) if part.stop - part.start > 1]

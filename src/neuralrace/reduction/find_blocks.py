@@ -14,7 +14,7 @@ from neuralrace.dataset import zero_loss
 from neuralrace.reduction.basis import shared_basis
 from neuralrace.reduction.block import Block, difference
 from neuralrace.reduction.build_block import make_block
-from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, rows_of
+from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, mixer_of, rows_of
 from neuralrace.statistics import ClassFactor, SplitNetwork, class_factor, restricted
 from neuralrace.tolerances import DEPENDENT, EQUAL, EXACT, NOISE
 from neuralrace.types import Matrix
@@ -42,7 +42,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     factor = class_factor(whole.data)
     cutoff = 0.0 if tolerance <= EXACT else tolerance
     parts, dropped = components(whole.arch, factor, tolerance, cutoff)
-    bases = [shared_basis(Mixer(arch, in_unit_sizes(f)), tolerance) for arch, f in parts]
+    bases = [shared_basis(mixer_of(arch, in_unit_sizes(f)), tolerance) for arch, f in parts]
     blocks = [
         (block, (i, basis.spaces_of(k)))
         for i, (part, basis) in enumerate(zip(parts, bases, strict=True))
@@ -182,9 +182,8 @@ def components(
     """
     rng = np.random.default_rng(seed)
     unit = in_unit_sizes(factor)
-    order = {v: i for i, v in enumerate(arch.sizes)}
     place = {e: i for i, e in enumerate(arch.edges)}
-    parts = [_part_of(arch, edges, order) for edges in _edge_components(arch)]
+    parts = [arch.part(edges) for edges in _edge_components(arch)]
     mixers = [Mixer(part, unit) for part in parts]
     sums = [mixer.path_sums(mixer.scalars(rng)) for mixer in mixers]
     spans: list[dict[Pair, tuple[np.ndarray, np.ndarray]]] = [{} for _ in parts]
@@ -220,19 +219,20 @@ def components(
                 on |= value != 0
         if on.any():
             edges = sorted((e for i in together for e in parts[i].edges), key=place.__getitem__)
-            part = _part_of(arch, edges, order)
+            part = arch.part(edges)
             found.append((part, restricted(factor, part, on)))
     dropped = [size for (i, k), size in apart.items() if root(i) != root(k)]
     return found, max(dropped, default=0.0)
 
 
 def _edge_components(arch: Architecture) -> list[list[str]]:
-    """Groups of edges connected through hidden nodes; inputs and outputs connect nothing."""
+    """Groups of edges joined through hidden nodes or ties; inputs and outputs join nothing."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     place = {e: i for i, e in enumerate(arch.edges)}
     near = [[place[e] for e in (*arch.incoming[v], *arch.outgoing[v])] for v in arch.hidden]
+    near += [[place[e] for e, _ in members] for members in arch.matrices.values()]
     joined = [(edges[0], e) for edges in near for e in edges]
     first, other = np.array(joined, int).reshape(-1, 2).T
     graph = coo_array((np.ones(len(joined)), (first, other)), shape=(len(place), len(place)))
@@ -291,11 +291,3 @@ def _correlation(
                 inner = u[at[others[both]]].T @ v[both]
                 found = max(found, float(np.linalg.norm(inner, 2)) if inner.size else 0.0)
     return found
-
-
-def _part_of(arch: Architecture, edges: list[str], order: Mapping[str, int]) -> Architecture:
-    """The subgraph of these edges, with nodes in the order of the whole graph."""
-    if len(edges) == len(arch.edges):
-        return arch
-    nodes = sorted({v for e in edges for v in arch.edges[e]}, key=order.__getitem__)
-    return Architecture({v: arch.sizes[v] for v in nodes}, {e: arch.edges[e] for e in edges})

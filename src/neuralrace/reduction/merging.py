@@ -12,8 +12,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.block import Block, few_rows
-from neuralrace.reduction.mixtures import edge_depths, longest_path
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import edge_depths, few_rows, longest_path
 from neuralrace.reduction.polynomial import (
     MAX_PATHS,
     PolynomialSystem,
@@ -53,7 +53,7 @@ def block_system(
     if not _is_manageable(block):
         return None
     if all(w.shape == (1, 1) for w in weights.values()):
-        values = np.array([weights[edge][0, 0] for edge in block.arch.edges])
+        values = np.array([weights[edge][0, 0] for edge in block.arch.matrices])
         label, signs = distinct(np.abs(values)), np.where(values < 0, -1, 1)
         found = _scalar_system(block, tuple(label.tolist()), tuple(signs.tolist()))
         return None if found is None else (found[0], np.abs(values)[found[1]])
@@ -63,7 +63,7 @@ def block_system(
     degree = 2 * longest_path(block.arch) - 1
     if parts is None or comb(len(parts) + degree, degree) > MAX_TERMS:
         return None
-    edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
+    edges, shapes = tuple(block.arch.matrices), weight_shapes(parts, block)
     basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
     values = flat(weights, edges) @ np.linalg.pinv(basis)
     signs = np.where(values < 0, -1.0, 1.0)
@@ -97,7 +97,8 @@ def _scalar_system(
         classes = merged(race, np.array(label))
         if len(classes) > MAX_MERGED:
             return None
-        depth = edge_depths(block.arch)
+        at = edge_depths(block.arch)
+        depth = {n: min(at[e] for e, _ in ms) for n, ms in block.arch.matrices.items()}
         classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
         return merged_system(race, classes), [members[0] for members in classes]
 
@@ -205,7 +206,7 @@ def closed_subspace(
     beyond `MAX_VARIABLES`.
     """
     rng = np.random.default_rng(seed)
-    edges = tuple(block.arch.edges)
+    edges = tuple(block.arch.matrices)
     shapes = {e: start[e].shape for e in edges}
     network = _network(block, shapes)
     basis = flat(start, edges)[None]
@@ -240,7 +241,7 @@ def subspace_system(
     brake balance: there, all coefficients have the same unit, and those below `EXACT` are rounding.
     They are checked at fresh points; None if they are off by more than `EXACT`.
     """
-    edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
+    edges, shapes = tuple(block.arch.matrices), weight_shapes(parts, block)
     network = _network(block, shapes)
     basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
     powers = _powers(len(parts), network.depth)
@@ -267,8 +268,7 @@ def weight_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """The shape of every edge's weights; the block's own shape where no variable enters."""
     known = {e: w.shape for part in parts for e, w in part.items()}
-    sizes = block.arch.sizes
-    return {e: known.get(e, (sizes[t], sizes[s])) for e, (s, t) in block.arch.edges.items()}
+    return {name: known.get(name, shape) for name, shape in block.arch.shapes.items()}
 
 
 def filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:

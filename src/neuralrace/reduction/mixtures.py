@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from itertools import product
+from typing import TypeAlias, final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
+from neuralrace.tolerances import NOISE
 from neuralrace.types import Matrix
+from neuralrace.weights import by_edge
 
 Pair = tuple[str, str]
 """The two nodes of a statistic."""
@@ -190,6 +193,30 @@ class Mixer:
             for (s, r), (rows, weight) in draw.xx.items()
         }
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The nodes that have directions."""
+        return (*self.arch.inputs, *self.arch.outputs)
+
+    @property
+    def variety(self) -> int:
+        """How many draws may differ: with one gate class, all mixtures are the same."""
+        return max(1, self.factor.count)
+
+    def statistics(self, draw: Draw) -> list[tuple[Pair, Matrix]]:
+        """Every statistic of a draw; those of a node with itself are symmetric and positive."""
+        return [*self.yx(draw.yx).items(), *self.xx(draw).items()]
+
+    def squares(self, draw: Draw) -> dict[str, np.ndarray]:
+        """The mean square of every direction, as a draw shows it."""
+        x, y = self.factor.x, self.factor.y
+        found = {v: np.zeros(a.shape[1]) for v, a in x.items()}
+        for s in self.arch.inputs:
+            if (s, s) in draw.xx:
+                rows, weight = draw.xx[s, s]
+                found[s] = weight @ x[s][rows] ** 2
+        return found | {t: (a**2).sum(axis=0) for t, a in y.items()}
+
     def couplings(self, draw: Draw) -> Iterator[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
         """Every statistic of a draw, between nodes a and b, with the sizes of what it couples.
 
@@ -208,6 +235,224 @@ class Mixer:
         }
         for (s, r), matrix in self.xx(draw).items():
             yield (s, r), matrix, seen[s], seen[r]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TiedDraw:
+    """One random mixture by classes of nodes: the matrices between every two, and all sizes."""
+
+    matrices: Mapping[Pair, Matrix]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TiedMixer:
+    """Draws mixtures of the statistics of a network with shared weights, class by class.
+
+    Nodes whose edges share weights form a class (`Architecture.class_of`) and have one basis. The
+    statistics from class X to class Y are then the Σ^yx(p) of *all* paths between their members;
+    the Σ^x(j, p) between members of one class are operators on it that need not be symmetric. With
+    z_tX = Σ_{s∈X} T_ts x_s, a mixture holds Σ_t y_tᵀ z_tX and Σ_t z_tXᵀ z'_tX', z and z' from two
+    draws of the scalars.
+    """
+
+    nodes: Mixer
+    basis: Mapping[str, Matrix] | None = None
+
+    @property
+    def arch(self) -> Architecture:
+        return self.nodes.arch
+
+    @cached_property
+    def ends(self) -> tuple[str, ...]:
+        """The classes of inputs and outputs."""
+        return tuple(dict.fromkeys(self.arch.class_of[v] for v in self.nodes.ends))
+
+    @property
+    def variety(self) -> int:
+        return self.nodes.variety * len(self.nodes.ends) ** 2
+
+    def seen_in(self, basis: Mapping[str, Matrix]) -> TiedMixer:
+        """The same in the directions that are the columns of `basis[class]`."""
+        mixer = TiedMixer(self.nodes, basis)
+        vars(mixer)["shown"] = self.shown  # computed once
+        return mixer
+
+    @cached_property
+    def shown(self) -> dict[str, Matrix]:
+        """What each class shows where a path is on, all its members below one another, in few rows.
+
+        Inputs and targets count.
+        """
+        factor, of = self.nodes.factor, self.arch.class_of
+        sums = self.nodes.path_sums(self.nodes.scalars(np.random.default_rng(0)))
+        found: dict[str, list[np.ndarray]] = {}
+        for end, field in ((1, factor.x), (0, factor.y)):
+            for v, values in field.items():
+                on = np.zeros(factor.count, bool)
+                for pair, T in sums.items():
+                    on |= (T != 0) & (pair[end] == v)
+                found.setdefault(of[v], []).append(values[on[factor.row_class]])
+        return {v: few_rows(np.concatenate(parts)) for v, parts in found.items()}
+
+    def draw(self, rng: np.random.Generator) -> TiedDraw:
+        """A fresh mixture."""
+        factor, of = self.nodes.factor, self.arch.class_of
+        both = [self.nodes.path_sums(self.nodes.scalars(rng)) for _ in range(2)]
+        found: dict[Pair, Matrix] = {}
+        for t in self.arch.outputs:
+            first, second = (self._mixed(sums, t) for sums in both)
+            weight, other = rng.uniform(*SPREAD, 2)
+            for X, z in first.items():
+                pair = of[t], X
+                found[pair] = found.get(pair, 0.0) + weight * factor.y[t].T @ z
+            for (X, z), (other_X, z_other) in product(first.items(), second.items()):
+                pair = X, other_X
+                found[pair] = found.get(pair, 0.0) + other * z.T @ z_other
+        return TiedDraw(found)
+
+    def _mixed(self, sums: Mapping[Pair, np.ndarray], t: str) -> dict[str, np.ndarray]:
+        """z_tX for every class X of inputs."""
+        factor, found = self.nodes.factor, {}
+        for s in self.arch.inputs:
+            if (t, s) in sums:
+                X = self.arch.class_of[s]
+                part = sums[t, s][factor.row_class, None] * factor.x[s]
+                found[X] = found[X] + part if X in found else part
+        return found
+
+    def _turned(self, pair: Pair, matrix: Matrix) -> Matrix:
+        left, right = pair
+        return matrix if self.basis is None else self.basis[left].T @ matrix @ self.basis[right]
+
+    def couplings(self, draw: TiedDraw) -> Iterator[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
+        """Every statistic of a draw, with the sizes of the directions it couples."""
+        sizes = {v: _sizes(square) for v, square in self.squares(draw).items()}
+        for pair, matrix in draw.matrices.items():
+            yield pair, self._turned(pair, matrix), sizes[pair[0]], sizes[pair[1]]
+
+    def statistics(self, draw: TiedDraw) -> list[tuple[Pair, Matrix]]:
+        """Matrices that generate the same algebra; those on one class are symmetric and positive.
+
+        An operator on a class is given as its symmetric part, shifted by a multiple of the
+        identity, and the square of its antisymmetric part.
+        """
+        found = []
+        for pair, matrix in draw.matrices.items():
+            m = self._turned(pair, matrix)
+            if pair[0] != pair[1]:
+                found.append((pair, m))
+                continue
+            even, odd = (m + m.T) / 2, (m - m.T) / 2
+            found.append((pair, even + np.linalg.norm(even) * np.eye(len(m))))
+            if np.linalg.norm(odd) > NOISE * np.linalg.norm(m):
+                found.append((pair, odd.T @ odd))
+        return found
+
+    def squares(self, draw: TiedDraw) -> dict[str, np.ndarray]:
+        turn = self.basis or {}
+        return {
+            v: ((rows @ turn[v] if v in turn else rows) ** 2).sum(axis=0)
+            for v, rows in self.shown.items()
+        }
+
+
+AnyMixer: TypeAlias = Mixer | TiedMixer
+"""Mixtures by nodes, or by the classes of nodes that share weights."""
+
+
+def mixer_of(arch: Architecture, factor: ClassFactor) -> AnyMixer:
+    """What draws mixtures of the statistics of a network, with shared weights or without."""
+    mixer = Mixer(arch, factor)
+    return TiedMixer(mixer) if arch.ties or arch.frozen else mixer
+
+
+def as_wide_as(arch: Architecture, weights: Mapping[str, np.ndarray]) -> Architecture:
+    """The graph with nodes as wide as these weights, which may have leading axes."""
+    width = {}
+    for name, (source, target) in arch.matrix_ends.items():
+        width[arch.class_of[target]], width[arch.class_of[source]] = weights[name].shape[-2:]
+    return arch.with_sizes({v: width.get(arch.class_of[v], n) for v, n in arch.sizes.items()})
+
+
+def of_edges(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The matrix of every edge (`weights.by_edge`); hidden nodes may be as wide as weights."""
+    return by_edge(as_wide_as(arch, weights) if arch.frozen else arch, weights)
+
+
+def through_class(
+    arch: Architecture, factor: ClassFactor, node: str, inner: Mapping[str, complex]
+) -> np.ndarray:
+    """Σ^yx of the paths into a class of hidden nodes, along edges within it, and out again.
+
+    Its rows are the matrices to outputs, side by side, and its columns those from inputs, in the
+    order of `ways`; every path counts with the product of the scalars in `inner`, one for each
+    matrix within the class, and of what is frozen there. It sums over all edges of a tie.
+    """
+    mixer, of = Mixer(arch, factor), arch.class_of
+    frozen = {e: v for e, v in arch.frozen.items() if of[arch.edges[e][0]] == node}
+    within = {e: inner.get(name, 0.0) for e, (name, _) in arch.matrix_of.items()} | frozen
+    into, out = ways(arch, node)
+    rows = []
+    for after in out:
+        row = []
+        for before in into:
+            on = dict.fromkeys(arch.edges, 0.0) | within
+            on |= dict.fromkeys((e for e, m in arch.matrix_of.items() if m in (after, before)), 1.0)
+            height, _ = turned_to(after, arch.shapes[after[0]])
+            _, width = turned_to(before, arch.shapes[before[0]])
+            total = np.zeros((height, width))
+            for pair, T in mixer.path_sums(on).items():
+                for unit, part in ((1.0, np.real(T)), (1j, np.imag(T))):
+                    if part.any():
+                        total = total + unit * mixer.yx({pair: rows_of(factor, part)})[pair]
+            row.append(total)
+        rows.append(row)
+    return np.block(rows) if rows and rows[0] else np.zeros((0, 0))
+
+
+Way: TypeAlias = tuple[str, bool]
+"""A matrix, and whether it is taken transposed."""
+
+
+def turned_to(way: Way, shape: tuple[int, int]) -> tuple[int, int]:
+    """The shape of a matrix as a way takes it."""
+    rows, columns = shape
+    return (columns, rows) if way[1] else shape
+
+
+def ways(arch: Architecture, node: str) -> tuple[list[Way], list[Way]]:
+    """The matrices from inputs into a class of hidden nodes, and from it to outputs."""
+    of = arch.class_of
+    into: dict[Way, None] = {}
+    out: dict[Way, None] = {}
+    for edge, way in arch.matrix_of.items():
+        s, t = arch.edges[edge]
+        if s in arch.inputs and of[t] == node and t in arch.hidden:
+            into[way] = None
+        if t in arch.outputs and of[s] == node and s in arch.hidden:
+            out[way] = None
+    return list(into), list(out)
+
+
+def few_rows(table: Matrix) -> Matrix:
+    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
+
+    It is computed group by group of rows, so that a tall table needs little memory.
+    """
+    rows, columns = table.shape
+    if rows <= columns:
+        return table
+    found = table[:0]
+    step = max(columns, TALL)
+    for low in range(0, rows, step):
+        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
+    return found
+
+
+TALL = 4096
+"""Rows that `few_rows` factorises at once."""
 
 
 def _sizes(squares: np.ndarray) -> np.ndarray:

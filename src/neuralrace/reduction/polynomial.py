@@ -10,15 +10,17 @@ that stay equal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.block import Block, few_rows
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import few_rows
 from neuralrace.statistics import PathGroup, PathStatistics, factored_statistics, split_neurons
 from neuralrace.tolerances import DEPENDENT, EXACT
 
@@ -38,17 +40,19 @@ ALIKE = 12
 class ScalarRace:
     """S(p) and D(j,p) of a scalar block, by group of paths with equal ends and gates.
 
-    `paths[i]` lists the edges of path i (indices into `edges`, padded with −1), `group[i]` its
-    group; `S` has shape `(G,)` and `D` is a sparse `(G, G)` matrix, zero between groups that end
-    at different outputs. The loss is ½‖targets − shown · B‖² with B_g the sum over the paths of
-    group g: `shown` is a sparse `(R, G)` matrix of what each row of the factored data shows to each
-    group. A variable is the weight of its edge times the edge's entry of `signs`, so that edges
-    that differ by a sign can be merged.
+    `paths[i]` lists the matrices on path i (indices into `edges`, padded with −1; a tie as often as
+    it is passed), `factor[i]` is the product of what is frozen on it, `group[i]` its group; `S` has
+    shape `(G,)` and `D` is a sparse `(G, G)` matrix, zero between groups that end at different
+    outputs. The loss is ½‖targets − shown · B‖² with B_g the sum over the paths of group g: `shown`
+    is a sparse `(R, G)` matrix of what each row of the factored data shows to each group. A
+    variable is the weight of its edge times the edge's entry of `signs`, so that edges that differ
+    by a sign can be merged.
     """
 
     edges: tuple[str, ...]
     paths: Int[np.ndarray, "P L"]
     group: Int[np.ndarray, " P"]
+    factor: Float[np.ndarray, " P"]
     S: Float[np.ndarray, " G"]
     D: csr_matrix
     shown: csr_matrix
@@ -61,15 +65,16 @@ class ScalarRace:
 
     def size(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
         """The sum of the sizes of all terms of `velocity`, the reference for its rounding error."""
-        return self._push(np.abs(b), np.abs(self.S), abs(self.D))
+        positive = replace(self, factor=np.abs(self.factor))
+        return positive._push(np.abs(b), np.abs(self.S), abs(self.D))
 
     def _push(self, b: np.ndarray, S: np.ndarray, D: csr_matrix) -> np.ndarray:
         """Σ_{p∋e} B_{p∖e} [ S(p) + Σ_j B_j D(j,p) ] of every edge."""
         values = np.append(b, 1.0)[self.paths]
         before = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :-1]], 1), 1)
         after = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :0:-1]], 1), 1)
-        others = before * after[:, ::-1]
-        total = np.bincount(self.group, values.prod(axis=1), minlength=len(self.S))
+        others = self.factor[:, None] * before * after[:, ::-1]
+        total = np.bincount(self.group, self.factor * values.prod(axis=1), minlength=len(self.S))
         error = (S + D @ total)[self.group]
         used = self.paths >= 0
         push = (others * error[:, None])[used]
@@ -100,13 +105,15 @@ def _scalar_race(block: Block) -> ScalarRace:
 
     stats = block_statistics(block)
     on = [group for group in stats.groups if len(group.classes)]
-    edges = tuple(block.arch.edges)
-    index = {edge: i for i, edge in enumerate(edges)}
+    edges, frozen = tuple(block.arch.matrices), block.arch.frozen
+    place = {name: i for i, name in enumerate(edges)}
+    index = {edge: place[name] for edge, (name, _) in block.arch.matrix_of.items()}
     listed = [path for group in on for path in group.paths]
-    longest = max(len(path.edges) for path in listed)
-    paths = np.full((len(listed), longest), -1)
-    for i, path in enumerate(listed):
-        paths[i, : len(path.edges)] = [index[e] for e in path.edges]
+    learned = [[index[e] for e in path.edges if e in index] for path in listed]
+    paths = np.full((len(listed), max(map(len, learned))), -1)
+    for i, row in enumerate(learned):
+        paths[i, : len(row)] = row
+    factor = np.array([prod(frozen.get(e, 1.0) for e in path.edges) for path in listed])
     group = np.repeat(np.arange(len(on)), [len(g.paths) for g in on])
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
     seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
@@ -126,7 +133,8 @@ def _scalar_race(block: Block) -> ScalarRace:
             values.append(value)
     D = csr_matrix((values, (rows, columns)), shape=(len(on), len(on)))
     shown, targets = _rows_shown(block, stats, on)
-    return ScalarRace(edges, paths, group, S, D, shown, targets, np.ones(len(edges)))
+    signs = np.ones(len(edges))
+    return ScalarRace(edges, paths, group, factor, S, D, shown, targets, signs)
 
 
 def _rows_shown(
@@ -217,7 +225,7 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
     each = np.stack([np.bincount(of[path], minlength=K + 1)[:K] for path in race.paths])
     powers, column = np.unique(each, axis=0, return_inverse=True)
     groups = np.zeros((len(race.S), len(powers)))
-    signs = np.prod(np.append(race.signs, 1.0)[race.paths], axis=1)
+    signs = race.factor * np.prod(np.append(race.signs, 1.0)[race.paths], axis=1)
     np.add.at(groups, (race.group, column.reshape(-1)), signs)
     errors = few_rows(np.column_stack([race.targets, -(race.shown @ groups)]))
     parts = tuple(
@@ -247,7 +255,8 @@ def gradient_system(
     own, at = np.split(place.reshape(-1), [len(powers)])
     slopes, wide = np.zeros((K, len(table))), np.zeros((len(errors), len(table)))
     np.add.at(slopes, (k, at), each[pair] * degrees[pair, k])
-    wide[:, own] = errors
+    for column, values in zip(own, errors.T, strict=True):
+        wide[:, column] += values
     inner = [[sum(float((p[e] * q[e]).sum()) for e in p if e in q) for q in parts] for p in parts]
     velocity = -np.linalg.solve(np.array(inner), slopes)
     keep = (velocity != 0).any(axis=0) | (wide != 0).any(axis=0)

@@ -14,7 +14,7 @@ from neuralrace.checks import plain_number
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
-from neuralrace.errors import NeuralRaceError, require
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.find_blocks import Exactness, find_blocks
@@ -54,7 +54,6 @@ from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Inside, Key
-from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -618,6 +617,25 @@ def _has_axes(value: object) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
+def _check_shared(arch: Architecture, tolerance: float) -> None:
+    """Raise where shared or frozen weights are of a kind that the reduction does not know."""
+    matrices = [e for e, value in arch.frozen.items() if not isinstance(value, float)]
+    require(
+        not matrices,
+        "an edge that is frozen as a matrix fixes directions of hidden nodes, which do not reduce",
+        got=f"frozen {listed(matrices)}",
+        wanted="edges that are frozen as multiples of the identity",
+        fix="nr.train and nr.flow know such networks",
+    )
+    require(
+        tolerance <= EXACT or not (arch.ties or arch.frozen),
+        "approximate reductions are not known for networks with shared or frozen weights",
+        got=f"tolerance {tolerance:g}",
+        wanted=f"an exact reduction, {EXACT:g}",
+        fix="leave out tolerance",
+    )
+
+
 @door
 def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
@@ -646,7 +664,7 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> R
 
     ```
     """
-    check_untied(arch, "the reduction")
+    _check_shared(arch, tolerance)
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread

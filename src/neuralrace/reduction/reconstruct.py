@@ -14,6 +14,7 @@ from neuralrace.checks import by_name, random_key, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind, listed, require
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import of_edges
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
@@ -67,14 +68,11 @@ class Source:
             for block in self.blocks
         }
         bases = _hidden_bases(self.blocks, self.split.arch, at, key)
-        weights = {
-            e: np.zeros((self.split.arch.sizes[target], self.split.arch.sizes[source]))
-            for e, (source, target) in self.split.arch.edges.items()
-        }
+        weights = {e: np.zeros(shape) for e, shape in self.split.arch.shapes.items()}
         for block in self.blocks:
-            place = dict(block.basis) | bases[block.name]
-            for e, (source, target) in block.arch.edges.items():
-                weights[e] += place[target] @ at[block.name][e] @ place[source].T
+            of, place = self.split.arch.class_of, bases[block.name]
+            for e, (source, target) in block.arch.matrix_ends.items():
+                weights[e] += place[of[target]] @ at[block.name][e] @ place[of[source]].T
         return self.split.join(weights)
 
     def loss_on(self, solution: Trajectory, data: Dataset) -> np.ndarray:
@@ -97,7 +95,7 @@ class Source:
             for v in self.split.arch.outputs
         }
         for block in self.blocks:
-            weights = solution.values["variables"][block.name]
+            weights = of_edges(block.arch, solution.values["variables"][block.name])
             activity: dict[str, np.ndarray] = {}
             for node in block.arch.order:
                 h: Any = 0.0
@@ -185,12 +183,20 @@ def _hidden_bases(
     at: Mapping[str, Mapping[str, np.ndarray]],
     key: Key,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Separate orthonormal directions for every block at every hidden node."""
+    """The directions of every block at every class of nodes; at hidden ones, separate new ones."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    bases: dict[str, dict[str, np.ndarray]] = {block.name: {} for block in blocks}
-    for node in arch.hidden:
-        users = [block for block in blocks if node in block.arch.sizes]
-        widths = [at[b.name][b.arch.incoming[node][0]].shape[0] for b in users]
+    of = arch.class_of
+    bases = {b.name: {of[v]: basis for v, basis in b.basis.items()} for b in blocks}
+    width: dict[str, dict[str, int]] = {}
+    for block in blocks:
+        for name, ends in block.arch.matrix_ends.items():
+            for node, n in zip(ends[::-1], at[block.name][name].shape, strict=True):
+                width.setdefault(of[node], {})[block.name] = n
+    for node in arch.sizes:
+        users = [b for b in blocks if b.name in width.get(node, {}) and node not in bases[b.name]]
+        if not users:
+            continue
+        widths = [width[node][b.name] for b in users]
         size = arch.sizes[node]
         require(
             not sum(widths) > size,
@@ -199,7 +205,9 @@ def _hidden_bases(
             wanted=f"at least {sum(widths)}",
             fix="widen the node, or start the race from a number, which needs the fewest",
         )
-        q = np.linalg.qr(rng.normal(size=(size, sum(widths))))[0]
+        taken = [bases[b.name][node] for b in blocks if node in bases[b.name]]
+        fresh = rng.normal(size=(size, sum(widths)))
+        q = np.linalg.qr(np.concatenate([*taken, fresh], axis=1))[0][:, -sum(widths) :]
         cuts = np.cumsum([0, *widths])
         for i, block in enumerate(users):
             bases[block.name][node] = q[:, cuts[i] : cuts[i + 1]]

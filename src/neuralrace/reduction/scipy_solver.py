@@ -14,11 +14,12 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.mixtures import longest_path
+from neuralrace.reduction.mixtures import as_wide_as, longest_path
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import join_nodes
 from neuralrace.tolerances import EQUAL, TINY
 from neuralrace.types import Matrix
+from neuralrace.weights import by_edge
 
 if TYPE_CHECKING:
     from neuralrace.reduction.merging import MonomialRace
@@ -340,14 +341,15 @@ class NetworkFlow(FlatFlow):
         joining: bool = False,
     ) -> None:
         self._joined = join_nodes(arch, tuple(data.gates)) if joining else None
-        begin = {e: np.asarray(weights[e], np.float64) for e in arch.edges}
+        begin = {e: np.asarray(weights[e], np.float64) for e in arch.matrices}
+        arch = as_wide_as(arch, begin) if arch.frozen else arch
         sizes = {e: np.full(w.shape, np.sqrt((w**2).mean())) for e, w in begin.items()}
         if self._joined is not None:
             arch, data = self._joined.arch, self._joined.data(data)
             begin, sizes = self._joined.join(begin), self._joined.join(sizes)
-        self._shapes = {e: begin[e].shape for e in arch.edges}
+        self._arch, self._shapes = arch, {e: begin[e].shape for e in arch.matrices}
         self.start, self.sizes = (
-            np.concatenate([a[e].ravel() for e in arch.edges]) for a in (begin, sizes)
+            np.concatenate([a[e].ravel() for e in arch.matrices]) for a in (begin, sizes)
         )
         flops = 6 * data.n_samples * float(len(self.start))
         self.work = 8 * CALL * len(arch.edges) + flops
@@ -358,10 +360,16 @@ class NetworkFlow(FlatFlow):
         self._share = np.asarray(data.probability, np.float64)[:, None]
         # matrices that share the memory of one vector, of the state and of its velocity
         self._state, self._moved = np.empty((2, len(self.start)))
-        weight, moved = self._shaped(self._state), self._shaped(self._moved)
+        weight, moved = by_edge(arch, self._shaped(self._state)), self._shaped(self._moved)
+        # the velocity of every learned edge, and whether no other adds to it
+        at = {
+            e: (moved[name].T if turned else moved[name], not turned and len(members) == 1)
+            for name, members in arch.matrices.items()
+            for e, turned in members
+        }
         self._nodes = [
             (v, gates.get(v), [
-                (arch.edges[e][0], weight[e].T, gates.get(e), e, moved[e])
+                (arch.edges[e][0], weight[e].T, gates.get(e), e, at.get(e))
                 for e in arch.incoming[v]
             ], [(e, weight[e]) for e in arch.outgoing[v]])
             for v in arch.order
@@ -391,6 +399,7 @@ class NetworkFlow(FlatFlow):
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
         h = self._activity(state)
+        self._moved[:] = 0.0
         pull: dict[str, np.ndarray] = {}
         for node, gate, incoming, outgoing in reversed(self._nodes):
             if node in self._y:
@@ -400,7 +409,12 @@ class NetworkFlow(FlatFlow):
             total = _times(total, gate)
             for source, _, edge_gate, e, moved in incoming:
                 pull[e] = _times(total, edge_gate)
-                np.dot(pull[e].T, h[source], out=moved)
+                if moved is not None:
+                    place, alone = moved
+                    if alone:
+                        np.dot(pull[e].T, h[source], out=place)
+                    else:
+                        place += np.dot(pull[e].T, h[source])
         return self._moved.copy()
 
     def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
@@ -424,9 +438,9 @@ class NetworkFlow(FlatFlow):
         return {v: np.concatenate([part[v] for part in parts]) for v in self._y}
 
     def _squares(self, states: np.ndarray) -> dict[str, np.ndarray]:
-        weight, h = self._shaped(states), dict(self._x)
+        weight, h = by_edge(self._arch, self._shaped(states)), dict(self._x)
         for node, gate, incoming, _ in self._nodes:
-            turned = ((h[s] @ np.swapaxes(weight[e], 1, 2), g) for s, _, g, e, _ in incoming)
+            turned = ((h[s] @ np.swapaxes(weight[e], -1, -2), g) for s, _, g, e, _ in incoming)
             parts = [_times(each, g) for each, g in turned]
             h[node] = _times(_total(parts), gate)
         return {v: (self._share * (y - h[v]) ** 2).sum(axis=1) for v, y in self._y.items()}

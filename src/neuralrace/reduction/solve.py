@@ -20,6 +20,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system
+from neuralrace.reduction.mixtures import as_wide_as, of_edges
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.scipy_solver import (
@@ -30,6 +31,7 @@ from neuralrace.reduction.scipy_solver import (
     PolynomialFlow,
 )
 from neuralrace.reduction.start import Start
+from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
@@ -94,8 +96,9 @@ def solve_blocks(
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
-    all that share hidden nodes with them, and from the network's own weights. `rtol` is the
-    relative tolerance of a step.
+    all that share hidden nodes with them, and from the network's own weights. So are those with
+    shared weights for which what their start leaves out comes to matter (`Aside.matters`). `rtol`
+    is the relative tolerance of a step.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -117,7 +120,12 @@ def solve_blocks(
     if start.halved:
         fine = request.finer()
         once = _solutions(blocks, {i: start.weights[i] for i in start.halved}, fine)
-        turned = [i for i, s in once.items() if start.is_whole(i) or _falls(s)]
+        turned = [
+            i
+            for i, s in once.items()
+            if start.is_whole(i)
+            or (_leaves_out(blocks[i], start.aside[i], s, fine) if i in start.aside else _falls(s))
+        ]
         found |= {i: _at(s, fine, request) for i, s in once.items()}
         for group in sharing(blocks, turned):
             found |= _together(blocks, group, whole, start, request)
@@ -190,6 +198,14 @@ def _falls(solution: BlockSolution) -> bool:
     )
 
 
+def _leaves_out(
+    block: Block, aside: Aside | None, solution: BlockSolution, request: Request
+) -> bool:
+    """Whether what the start of a block with shared weights leaves out matters on the way."""
+    times = request.times[: len(solution.losses)]
+    return aside is None or aside.matters(block, times, solution.weights)
+
+
 def _together(
     blocks: Sequence[Block],
     group: Sequence[int],
@@ -201,7 +217,7 @@ def _together(
     assert start.network is not None and whole is not None  # a half is part of a whole
     joined = Together.of([blocks[i] for i in group], whole)
     weights = joined.begin(start.network)
-    arch = _as_wide_as(joined.whole.arch, weights)
+    arch = as_wide_as(joined.whole.arch, weights)
     found = _by_network(joined.whole, arch, weights, request.after(start.since))
     return dict(zip(group, joined.apart(found, arch), strict=True))
 
@@ -230,7 +246,7 @@ def _solutions(
             solved |= {i: replace(one, weights=weights) for i, weights in each.items()}
     networks: dict[object, BlockSolution] = {}
     for i in (i for i in begin if i not in solved):
-        arch = _as_wide_as(blocks[i].arch, begin[i])
+        arch = as_wide_as(blocks[i].arch, begin[i])
         key = id(blocks[i].factor), arch, *(w.tobytes() for w in begin[i].values())
         if key not in networks:
             networks[key] = _by_network(blocks[i], arch, begin[i], request)
@@ -333,27 +349,21 @@ def _merged(block: Block, weights: Weights) -> tuple[PolynomialSystem, np.ndarra
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
-def _as_wide_as(arch: Architecture, weights: Weights) -> Architecture:
-    """The graph with hidden nodes as wide as these weights."""
-    sizes = dict(arch.sizes)
-    for edge, (source, target) in arch.edges.items():
-        sizes[target], sizes[source] = weights[edge].shape
-    return Architecture(sizes, arch.edges)
-
-
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The product of the matrices along every path: its value if it is a number, else its norm."""
     scalar = all(w.shape[1:] == (1, 1) for w in weights.values())
-    plain = {e: w[:, 0, 0] for e, w in weights.items()} if scalar else weights
+    steps = len(next(iter(weights.values())))
+    each = of_edges(arch, weights)
+    plain = {e: w[..., 0, 0] for e, w in each.items()} if scalar else each
     found = {}
     for edges in _path_edges(arch):
         product = plain[edges[0]]
         for edge in edges[1:]:
             product = plain[edge] * product if scalar else plain[edge] @ product
         if not scalar:
-            one = product.shape[1:] == (1, 1)
-            product = product[:, 0, 0] if one else np.linalg.norm(product, axis=(1, 2))
-        found["-".join(edges)] = product
+            one = product.shape[-2:] == (1, 1)
+            product = product[..., 0, 0] if one else np.linalg.norm(product, axis=(-2, -1))
+        found["-".join(edges)] = np.broadcast_to(product, (steps,))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
 from textwrap import shorten
@@ -20,9 +20,11 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.tied_start import Aside, tied_start
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
-from neuralrace.tolerances import LARGE_START, TINY
+from neuralrace.text import percent
+from neuralrace.tolerances import LARGE_START, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -44,7 +46,10 @@ class Start:
     its race; a start made by hand has none, and can be used with any race that it fits. `halved`
     are the places of the blocks that start from the growing half of their modes alone; `network`
     holds the weights of the network that they are from, at the time `since` before this start, to
-    go back to where the other half matters.
+    go back to where the other half matters. `noise` is how much random shared weights within a
+    class of hidden nodes, such as W_h of a recurrent network, may add to the growth of a mode, as a
+    part of it: the prediction is good where it is small. `aside` has what the starts of such modes
+    leave out, to see where it matters after all.
 
     ```python
     >>> import neuralrace as nr
@@ -65,6 +70,8 @@ class Start:
     halved: frozenset[int] = frozenset()
     network: Mapping[str, Matrix] | None = None
     since: float = 0.0
+    noise: float | None = None
+    aside: Mapping[int, Aside | None] = field(default_factory=dict)
 
     @property
     def is_large(self) -> bool:
@@ -101,7 +108,7 @@ def check_start_known(start: object) -> None:
 
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
-    edges = {e for block in blocks for e in block.arch.edges}
+    edges = {e for block in blocks for e in block.arch.matrices}
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
     if isinstance(value, Mapping):
         by_edge = dict(value)
@@ -155,26 +162,58 @@ def start_from_weights(
     check_finite(given)
     parts = whole.split(weights)
     _check_size(blocks, [float(np.abs(w).max(initial=0.0)) for w in parts.values()])
-    found = [_restricted(block, parts) for block in blocks]
-    two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
-    shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
+    found = [block.restricted(parts) for block in blocks]
+    tied = bool(whole.arch.ties or whole.arch.frozen)
+    two = [i for i, b in enumerate(blocks) if not tied and b.arch.path_lengths == {2}]
+    apart = [] if tied else [b for i, b in enumerate(blocks) if i not in two]
+    shared = _overlap(apart, found, blocks)
     halved = set()
     growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
     for i, (weights_i, is_half) in zip(two, growing, strict=True):
         found[i] = weights_i
         halved |= {i} if is_half else set()
+    noise, aside = None, {}
+    if tied:
+        _check_free(whole, found, parts)
+        found, aside = tied_start(blocks, found, whole.arch)
+        noise = max((part.noise for part in aside.values() if part is not None), default=None)
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
     how = "from weights: two-edge pathways by what is orthogonal to faster modes"
-    if len(two) < len(blocks):
+    if tied:
+        how = "from weights: what is orthogonal to faster modes, with shared weights"
+        how += "" if noise is None else f", random ones adding {percent(noise)} to growth"
+    elif len(two) < len(blocks):
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    network = parts if halved else None
-    return Start(tuple(found), alignment, how, None, gap, frozenset(halved), network)
+    network = parts if halved or aside else None
+    start = Start(tuple(found), alignment, how, None, gap, frozenset(halved | {*aside}), network)
+    return replace(start, noise=noise, aside=aside)
+
+
+def _check_free(
+    whole: SplitNetwork, found: Sequence[Mapping[str, Matrix]], parts: Mapping[str, Matrix]
+) -> None:
+    """Raise where hidden directions are those of an input or output, and weights couple blocks."""
+    of = whole.arch.class_of
+    fixed = {of[v] for v in whole.arch.hidden} & {
+        of[v] for v in (*whole.arch.inputs, *whole.arch.outputs)
+    }
+    kept, size = (
+        sum(float((w**2).sum()) for each in weights for w in each.values())
+        for weights in (found, [parts])
+    )
+    require(
+        not fixed or kept >= (1 - ROUNDING) * size,
+        "weights start a race only where hidden directions can be chosen freely",
+        got=f"the hidden nodes of {listed(fixed)} share weights with an input or an output",
+        wanted="weights that do not couple the blocks, or a number",
+        fix="race.start(0.01), or nr.flow of the network itself",
+    )
 
 
 def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
@@ -183,7 +222,9 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
     how = f"the race at t = {solution.time[when]:g}"
     since = start.since + float(solution.time[when])
-    return Start(now, None, how, None, None, start.halved, start.network, since)
+    return replace(
+        start, weights=now, alignment=None, description=how, data=None, gap=None, since=since
+    )
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
@@ -254,16 +295,7 @@ def _overlap(
 
 
 def _end_edges(whole: SplitNetwork) -> list[str]:
-    """The edges that touch an input or an output."""
-    ends = {*whole.arch.inputs, *whole.arch.outputs}
-    return [e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends]
-
-
-def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
-    """The weights between the block's directions; hidden nodes keep all their neurons."""
-    found = {}
-    for edge, (s, t) in block.arch.edges.items():
-        w = weights[edge]
-        w = w @ block.basis[s] if s in block.basis else w
-        found[edge] = block.basis[t].T @ w if t in block.basis else w
-    return found
+    """The matrices of edges that touch an input or an output."""
+    ends, of = {*whole.arch.inputs, *whole.arch.outputs}, whole.arch.matrix_of
+    touching = (e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends)
+    return list(dict.fromkeys(of[e][0] for e in touching if e in of))

@@ -18,11 +18,16 @@ from neuralrace.types import Matrix
 
 
 def sharing(blocks: Sequence[Block], turned: Iterable[int]) -> list[list[int]]:
-    """Groups of blocks of two-edge paths that share hidden nodes, those with some turned ones.
+    """Groups of blocks that share hidden nodes, those with some turned ones.
 
-    They need not share inputs or outputs; a block between two others joins them.
+    They need not share inputs or outputs; a block between two others joins them. Their paths have
+    two edges each, or shared weights.
     """
-    left = {i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}}
+    left = {
+        i
+        for i, block in enumerate(blocks)
+        if block.arch.path_lengths == {2} or block.arch.ties or block.arch.frozen
+    }
     found = []
     for first in turned:
         group, near = set[int](), {first} & left
@@ -55,12 +60,8 @@ class Together:
                 basis[v] = np.concatenate([before, directions], axis=1)
                 places[-1][v] = slice(before.shape[1], basis[v].shape[1])
         used = {e for block in blocks for e in block.arch.edges}
-        edges = {e: ends for e, ends in network.arch.edges.items() if e in used}
-        nodes = {v for ends in edges.values() for v in ends}
-        sizes = {
-            v: basis[v].shape[1] if v in basis else 1 for v in network.arch.sizes if v in nodes
-        }
-        arch = Architecture(sizes, edges)
+        arch = network.arch.part(list(used))
+        arch = arch.with_sizes({v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes})
         factor = restricted(class_factor(network.data), arch, basis=basis)
         name, drive = ", ".join(b.name for b in blocks), max(b.drive for b in blocks)
         whole = Block(name, basis, arch, within_reach(arch, factor), drive, {})
@@ -71,11 +72,9 @@ class Together:
 
         Gradient flow and descent never leave these, so that nothing is lost.
         """
-        arch, basis = self.whole.arch, self.whole.basis
-        found = {}
-        for edge, (s, t) in arch.edges.items():
-            w = network[edge] @ basis[s] if s in basis else network[edge]
-            found[edge] = basis[t].T @ w if t in basis else w
+        arch, found = self.whole.arch, self.whole.restricted(network)
+        if arch.ties or arch.frozen:
+            return found
         for node in arch.hidden:
             into, out = arch.incoming[node], arch.outgoing[node]
             q = orthonormal(
@@ -89,14 +88,14 @@ class Together:
 
         The loss of a block is that at its outputs: what other blocks send there counts.
         """
-        states = [w.reshape(len(w), -1) for w in (solution.weights[e] for e in arch.edges)]
+        states = [w.reshape(len(w), -1) for w in (solution.weights[e] for e in arch.matrices)]
         first = {e: w[0] for e, w in solution.weights.items()}
         flow = NetworkFlow(arch, first, self.whole.data)
         squares, found = flow.squares(np.concatenate(states, axis=1)), []
         for block, place in zip(self.blocks, self.places, strict=True):
             weights = {
                 e: solution.weights[e][:, place.get(t, slice(None)), place.get(s, slice(None))]
-                for e, (s, t) in block.arch.edges.items()
+                for e, (s, t) in block.arch.matrix_ends.items()
             }
             own = (squares[t][:, place[t]].sum(axis=1) for t in block.arch.outputs)
             losses = sum(own, np.zeros(len(states[0]))) / 2

@@ -21,8 +21,8 @@ class SplitNetwork:
     """A network in which every gate acts on whole nodes, with the way there and back.
 
     Neurons of a node that share their gate on every sample form a separate node; `parts[v]`
-    lists, for each part of node v, its name and the neurons it holds; `pieces[w]` names the
-    matrices that the matrix w of an edge or a tie became, the parts of its source first.
+    lists, for each part of node v, its name and the neurons it holds; `pieces[e]` names the edges
+    that edge e became, or the ties that a tie became, the parts of its source first.
     """
 
     arch: Architecture
@@ -127,7 +127,7 @@ def split_neurons(
                 frozen[name] = value if identity else np.array(value)[np.ix_(rows, columns)]
             if edge in data.gates:
                 gates[name] = np.asarray(data.gates[edge], np.float64)
-    pieces = {e: of_edge[e] for e in arch.matrices if e in arch.edges}
+    pieces = {e: tuple(name for name in names if name in edges) for e, names in of_edge.items()}
     ties: dict[str, list[str]] = {}
     for tie, members in arch.ties.items():
         pieces[tie] = _part_names(tie, len(of_edge[members[0].removesuffix(TRANSPOSED)]), taken)

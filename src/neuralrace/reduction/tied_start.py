@@ -1,0 +1,272 @@
+"""Where modes of networks with shared weights start: from actual weights, with nothing fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import through_class, ways
+from neuralrace.reduction.scipy_solver import NetworkFlow
+from neuralrace.reduction.two_edge_start import orthonormal
+from neuralrace.tolerances import AMPLIFIED, ASIDE, EQUAL, NOISE, NOISY_GROWTH, ROUNDING
+from neuralrace.types import Matrix
+
+WATCHED = 128
+"""The number of times at which what a start leaves out is followed."""
+
+STEP = 1e-4
+"""A small weight, relative to those of the mode, by which velocities are differentiated."""
+
+LARGE = 300.0
+"""Exponents above this are cut: what grows by so much matters in any case."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _AtClass:
+    """A block at a class of hidden nodes: all that goes in and all that goes out, side by side.
+
+    `s` are the singular values of Σ^yx through the class, largest first, with singular vectors in
+    the columns of `right` and `left`; `noise` is what random weights may add to the largest, and
+    `inner` the multiple of the identity that each matrix within the class is near.
+    """
+
+    reads: Matrix
+    writes: Matrix
+    s: np.ndarray
+    right: Matrix
+    left: Matrix
+    noise: float
+    inner: Mapping[str, float]
+
+    @property
+    def growing(self) -> Matrix:
+        """½ (W_in v + W_outᵀu) of every mode, in columns."""
+        return (self.reads @ self.right + self.writes @ self.left) / 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Aside:
+    """What the start of a scalar mode with shared weights leaves out.
+
+    The rows of `weights` are hidden directions besides those in which modes start; each column is
+    an entry of a matrix of the block between such a direction (index 1) and an end, or the mode's
+    own direction (index 0): `entries` names the matrix and the place. `inner` is the multiple of
+    the identity that each matrix within the class is near, and `noise` the part of the mode's
+    growth that random weights may add.
+    """
+
+    weights: Matrix
+    entries: tuple[tuple[str, tuple[int, int]], ...]
+    inner: Mapping[str, float]
+    nodes: tuple[str, ...]
+    noise: float
+
+    def matters(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> bool:
+        """Whether it grows to more than `ASIDE` of the mode, and to `AMPLIFIED` times its start.
+
+        To first order it moves by dz/dt = z M, where M is the second derivative of −L by the
+        entries, of the block with one more hidden direction, along the solution of the mode. Also
+        where random weights may add more than `NOISY_GROWTH` of the growth that is known, as after
+        a delay: which mode grows then depends on them.
+        """
+        if self.noise > NOISY_GROWTH:
+            return True
+        ends = [weights[name] for name, _ in self.entries if name not in self.inner]
+        mode = max(float((w**2).sum(axis=(1, 2)).max()) for w in ends)
+        z = self.weights
+        most = max(ASIDE * mode, AMPLIFIED * float((z**2).sum()))
+        at = np.unique(np.linspace(0, len(times) - 1, WATCHED).astype(int))
+        moved = self._moved(block, {name: w[at] for name, w in weights.items()})
+        for dt, before, after in zip(np.diff(times[at]), moved[:-1], moved[1:], strict=True):
+            rates, turn = np.linalg.eigh((before + after) / 2)
+            z = z @ (turn * np.exp(np.minimum(rates * dt, LARGE))) @ turn.T
+            if float((z**2).sum()) > most:
+                return True
+        return False
+
+    def _moved(self, block: Block, weights: Mapping[str, np.ndarray]) -> np.ndarray:
+        """M at every time."""
+        sizes = {v: 2 if v in self.nodes else n for v, n in block.arch.sizes.items()}
+        arch = block.arch.with_sizes(sizes)
+        wide = {name: np.zeros(shape) for name, shape in arch.shapes.items()}
+        for name, gamma in self.inner.items():
+            wide[name][1, 1] = gamma
+        flow = NetworkFlow(arch, wide, block.data)
+        first = dict(zip(wide, np.cumsum([0, *(w.size for w in wide.values())]), strict=False))
+        place = lambda name, at: int(first[name] + np.ravel_multi_index(at, wide[name].shape))
+        aside = [place(*entry) for entry in self.entries]
+        own = [place(name, (0, 0)) for name in wide]
+        state = flow.start.copy()
+        found = []
+        for values in zip(*(weights[name][:, 0, 0] for name in wide), strict=True):
+            state[own] = values
+            step = STEP * max(map(abs, values))
+            rows = []
+            for k in aside:
+                state[k] = step
+                rows.append(flow.velocity(state)[aside] / step)
+                state[k] = 0.0
+            found.append((np.array(rows) + np.array(rows).T) / 2)
+        return np.array(found)
+
+
+def tied_start(
+    blocks: Sequence[Block], restricted: Sequence[Mapping[str, Matrix]], arch: Architecture
+) -> tuple[list[dict[str, Matrix]], dict[int, Aside | None]]:
+    """The start of every block, and what it leaves out.
+
+    A class of hidden nodes has matrices W_in from inputs, W_out to outputs and W_h within itself,
+    such as a recurrent network unrolled in time. While all are small, or W_h is near a multiple
+    γ of the identity, r = ½ (W_in v + W_outᵀu) grows along each mode, at the rate s of Σ^yx summed
+    over paths with γ for every step within the class. A learned mode expels later ones from its
+    hidden direction. So a scalar mode starts at ‖r‖ on both sides, r without the r of modes with
+    larger s, and at r̂ᵀW_h r̂ within. Where the halves lie along one direction already, they start as
+    they are. What W_h adds to the growth beyond γ is at most ‖W_h − γI‖ times the derivative of s
+    by γ; `Aside.noise` is this as a part of s.
+
+    Where blocks beside others are not scalar, or equally fast, no start of one block alone is
+    known: they have None in the second result, and all are to be solved together from the
+    network's weights. Networks of another form start from the weights between their directions.
+    """
+    found = [dict(weights) for weights in restricted]
+    aside: dict[int, Aside | None] = {}
+    for node in dict.fromkeys(arch.class_of[v] for v in arch.hidden):
+        if not _is_recurrent(arch, node):
+            continue
+        users = [i for i, block in enumerate(blocks) if _passes(block, arch, node)]
+        parts = {i: _at_class(blocks[i], found[i], arch, node) for i in users}
+        rows = parts[users[0]].reads[:, :0] if users else np.zeros((0, 0))
+        own = np.concatenate([rows, *(p.growing[:, :1] for p in parts.values())], axis=1)
+        taken = orthonormal(own)
+        for i in users:
+            part, block = parts[i], blocks[i]
+            near = EQUAL * part.s[0]
+            alike = any(abs(p.s[0] - part.s[0]) <= near for k, p in parts.items() if k != i)
+            if len(users) > 1 and (alike or not block.is_scalar):
+                aside[i] = None
+            elif block.is_scalar:
+                own = found[i]
+                faster = _faster(part, parts, i)
+                found[i], is_half, r = _scalar(block, part, faster, own, arch, node)
+                if is_half:
+                    aside[i] = _left_out(block, part, taken, own, r, arch, node)
+    return found, aside
+
+
+def _left_out(
+    block: Block,
+    part: _AtClass,
+    taken: Matrix,
+    weights: Mapping[str, Matrix],
+    direction: Matrix,
+    arch: Architecture,
+    node: str,
+) -> Aside:
+    """What the start of a mode along this hidden direction leaves out, besides those taken."""
+    rest = lambda w: w - taken @ (taken.T @ w)
+    entries: list[tuple[str, tuple[int, int]]] = []
+    columns: list[Matrix] = []
+    for name, (s, t) in block.arch.matrix_ends.items():
+        into, out = (arch.class_of[v] == node for v in (t, s))
+        w = weights[name]
+        if into and out:
+            entries += [(name, (1, 0)), (name, (0, 1))]
+            columns += [rest(w @ direction), rest(w.T @ direction)]
+        elif into or out:
+            entries.append((name, (1, 0) if into else (0, 1)))
+            columns.append(rest(w if into else w.T))
+    nodes = tuple(v for v in block.arch.sizes if arch.class_of[v] == node)
+    noise = part.noise / part.s[0] if part.s[0] else np.inf
+    return Aside(np.concatenate(columns, axis=1), tuple(entries), part.inner, nodes, float(noise))
+
+
+def _is_recurrent(arch: Architecture, node: str) -> bool:
+    """Whether a class of hidden nodes is joined to inputs, to outputs and to itself alone."""
+    of = arch.class_of
+    members = {v for v in arch.sizes if of[v] == node}
+    near = {
+        of[u] if u in arch.hidden else ""
+        for e, ends in arch.edges.items()
+        for u in ends
+        if not members.isdisjoint(ends)
+    }
+    return members <= set(arch.hidden) and near <= {node, ""}
+
+
+def _passes(block: Block, arch: Architecture, node: str) -> bool:
+    return any(arch.class_of[v] == node for v in block.arch.hidden)
+
+
+def _name(block: Block, arch: Architecture, node: str) -> str:
+    """What the block, which may lack some of its nodes, calls a class."""
+    return next(block.arch.class_of[v] for v in block.arch.hidden if arch.class_of[v] == node)
+
+
+def _inner(block: Block, arch: Architecture, node: str) -> dict[str, None]:
+    """The matrices within a class."""
+    ends = block.arch.matrix_ends.items()
+    return {n: None for n, (s, t) in ends if arch.class_of[s] == arch.class_of[t] == node}
+
+
+def _at_class(
+    block: Block, weights: Mapping[str, Matrix], arch: Architecture, node: str
+) -> _AtClass:
+    here = _name(block, arch, node)
+    into, out = ways(block.arch, here)
+    reads = np.concatenate([weights[n].T if turned else weights[n] for n, turned in into], axis=1)
+    writes = np.concatenate([weights[n] if turned else weights[n].T for n, turned in out], axis=1)
+    inner = _inner(block, arch, node)
+    gamma = {n: float(np.trace(weights[n])) / len(weights[n]) for n in inner}
+    u, s, vt = np.linalg.svd(through_class(block.arch, block.factor, here, gamma))
+    noise = 0.0
+    for n in inner:
+        off = np.linalg.norm(weights[n] - gamma[n] * np.eye(len(weights[n])), 2)
+        step = {**gamma, n: gamma[n] + 1e-30j}
+        slope = np.imag(through_class(block.arch, block.factor, here, step)) / 1e-30
+        noise += float(off * np.linalg.norm(slope, 2))
+    return _AtClass(reads, writes, s, vt.T[:, : len(s)], u[:, : len(s)], noise, gamma)
+
+
+def _faster(part: _AtClass, parts: Mapping[int, _AtClass], index: int) -> Matrix:
+    """An orthonormal basis of the growing halves of modes that are faster than a block's first."""
+    others = [p for i, p in parts.items() if i != index]
+    largest = max(float(np.linalg.norm(w)) for p in parts.values() for w in (p.reads, p.writes))
+    faster = [p.growing[:, p.s > part.s[0] * (1 + EQUAL)] for p in others]
+    faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
+    return orthonormal(np.concatenate([part.reads[:, :0], *faster], axis=1))
+
+
+def _scalar(
+    block: Block,
+    part: _AtClass,
+    faster: Matrix,
+    weights: Mapping[str, Matrix],
+    arch: Architecture,
+    node: str,
+) -> tuple[dict[str, Matrix], bool, Matrix]:
+    """The weights of a scalar mode, without the hidden directions of faster ones.
+
+    Also whether half of them was left out, and their hidden direction. Edges from inputs to
+    outputs start where they are.
+    """
+    reads, writes = (w - faster @ (faster.T @ w) for w in (part.reads, part.writes))
+    u, size, _ = np.linalg.svd(np.concatenate([reads, writes], axis=1), full_matrices=False)
+    is_half = len(size) > 1 and bool(size[1] > ROUNDING * size[0])
+    r, found = u[:, :1], dict(weights)
+    if is_half:
+        half = (reads @ part.right[:, :1] + writes @ part.left[:, :1]) / 2
+        length = float(np.linalg.norm(half))
+        r = half / (length or 1.0)
+        reads, writes = r @ (length * part.right[:, :1].T), r @ (length * part.left[:, :1].T)
+    found |= {n: r.T @ weights[n] @ r for n in _inner(block, arch, node)}
+    sides = ways(block.arch, _name(block, arch, node))
+    for side, columns in zip(sides, (r.T @ reads, r.T @ writes), strict=True):
+        found |= {name: columns[:, [k]] for k, (name, _) in enumerate(side)}
+    return found, is_half, r

@@ -82,10 +82,11 @@ def checked_ties(
     """The edges of every tie, as they were written; `shapes` are those of single edges."""
     checked: dict[str, tuple[str, ...]] = {}
     seen: dict[str, str] = {}
+    nodes = {node for ends in edges.values() for node in ends}
     for tie, members in ties.items():
         _check_name(tie, "tie")
         require(
-            tie not in edges and all(tie not in ends for ends in edges.values()),
+            tie not in edges and tie not in nodes,
             f"a tie and a node or an edge are both called {tie!r}",
             got=repr(tie),
             wanted="a name of its own: weights are given by it",
@@ -100,13 +101,13 @@ def checked_ties(
         )
         for member in members:
             edge = member.removesuffix(TRANSPOSED) if isinstance(member, str) else member
-            require(
-                isinstance(edge, str) and edge in edges,
-                f"tie {tie!r} has an unknown edge {member!r}",
-                got=repr(tuple(members)),
-                wanted=f"some of {listed(edges)}",
-                fix=spelled(edge, edges, "name edges that exist"),
-            )
+            if not isinstance(edge, str) or edge not in edges:
+                raise NeuralRaceError(
+                    f"tie {tie!r} has an unknown edge {member!r}",
+                    got=repr(tuple(members)),
+                    wanted=f"some of {listed(edges)}",
+                    fix=spelled(edge, edges, "name edges that exist"),
+                )
             require(
                 edge not in seen,
                 f"edge {edge!r} is in two ties, or twice in one",
@@ -146,13 +147,13 @@ def checked_frozen(
     """The number or the rows of every frozen edge; `shapes` are those of single edges."""
     checked: dict[str, Fixed] = {}
     for edge, value in frozen.items():
-        require(
-            isinstance(edge, str) and edge in shapes,
-            f"an unknown edge {edge!r} is frozen",
-            got=repr(edge),
-            wanted=f"some of {listed(shapes)}",
-            fix=spelled(edge, shapes, "name edges that exist"),
-        )
+        if edge not in shapes:
+            raise NeuralRaceError(
+                f"an unknown edge {edge!r} is frozen",
+                got=repr(edge),
+                wanted=f"some of {listed(shapes)}",
+                fix=spelled(edge, shapes, "name edges that exist"),
+            )
         require(
             edge not in tied,
             f"edge {edge!r} is frozen and in a tie",

@@ -308,18 +308,6 @@ def _compiled_many(
     return jax.vmap(one, in_axes=(axes, 0))(system, states)
 
 
-@eqx.filter_jit
-def _compiled(
-    run: Array | None,
-    system: System,
-    state: State,
-    method: Flow,
-    times: Array,
-    until: Until,
-) -> PyTree:
-    return _solved(run, system, state, method, times, until)
-
-
 def _solved(
     run: Array | None,
     system: System,
@@ -384,6 +372,9 @@ def _solved(
     assert solution.ys is not None
     final = solution.ys[1][0]
     return solution, observed(None, final, None), system.shown(state_of(final))
+
+
+_compiled = eqx.filter_jit(_solved)
 
 
 def _square(tree: PyTree) -> Array:

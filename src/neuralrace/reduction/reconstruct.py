@@ -42,7 +42,6 @@ class Source:
 
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
-        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
         t = real_number("t", t, fix="pass one of solution.time")
         key = random_key(key, "race.weights")
         require(

@@ -82,6 +82,13 @@ def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
     ```
     """
     losses = np.atleast_1d(real_array("loss", loss, fix="pass run.loss"))
+    require(
+        losses.size,
+        "loss is empty",
+        got=f"shape {losses.shape}",
+        wanted="shape (…, T)",
+        fix="pass run.loss",
+    )
     each = losses.reshape(-1, losses.shape[-1])
     times = [crossing_time(time, run, float(run[0]) / 2) for run in each]
     return np.reshape(times, losses.shape[:-1])

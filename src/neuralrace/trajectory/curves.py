@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import real_array
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory

@@ -18,7 +18,7 @@ from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import R, Several, time_range, to_spread
 from neuralrace.study.answers.matches import Match, Matches
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import EQUAL, CONFIRMS
+from neuralrace.tolerances import CONFIRMS, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
 
 if TYPE_CHECKING:

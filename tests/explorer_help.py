@@ -5,7 +5,7 @@ import pickle
 import threading
 
 from neuralrace.explorer.handler import CancelledError, answered
-from neuralrace.explorer.messages import dumps
+from neuralrace.explorer.messages import Message, dumps
 
 
 def xor_state(delta=0.5, **sections):
@@ -65,11 +65,11 @@ class ThreadWorker:
         message = pickle.loads(pickle.dumps(message))  # as through the pipe to a process
 
         def send(answer):
-            last = "part" not in answer
-            if self.stopped == number and not last:
+            said = Message.of(answer)
+            if self.stopped == number and not said.last:
                 raise CancelledError
             if not self.killed:
-                self._loop.call_soon_threadsafe(self._heard, number, last, dumps(answer))
+                self._loop.call_soon_threadsafe(self._heard, number, said)
 
         arguments = (message, self._trust, send)
         threading.Thread(target=type(self).function, args=arguments, daemon=True).start()

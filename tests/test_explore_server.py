@@ -440,7 +440,7 @@ def test_a_request_starts_the_worker_of_its_lane(tmp_path):
         Scripted.started, said = 0, []
         pool = Pool(Trust(tmp_path), Scripted)
         message = {"id": 1, "kind": "train"}
-        job = pool.ask(message, lambda text, last: said.append(json.loads(text)))
+        job = pool.ask(message, lambda text: said.append(json.loads(text)))
         await asyncio.wait_for(job.ended.wait(), 10)
         await pool.close()
         return said
@@ -527,7 +527,7 @@ def test_workers_that_never_come_up_are_given_up(tmp_path):
         client_pool = Pool(Trust(tmp_path), Broken)
         client_pool._lanes["quick"] = lane
         await lane.start()
-        job = client_pool.ask({"id": 1, "kind": "predict"}, lambda text, last: said.append(text))
+        job = client_pool.ask({"id": 1, "kind": "predict"}, lambda text: said.append(text))
         await asyncio.wait_for(job.ended.wait(), 5)
         await lane.close()
         return said
@@ -538,7 +538,7 @@ def test_workers_that_never_come_up_are_given_up(tmp_path):
 def test_memory_forgets_the_oldest_and_knows_what_an_answer_depends_on():
     memory = Memory(most=100)
     for i in range(50):
-        memory.put(str(i), ["x" * 10])
+        memory.put(str(i), [messages.Message({}, "x" * 10)])
     assert memory.size <= 100 and memory.get("49") and memory.get("0") is None
     same = [{"id": i, "kind": "predict", "state": {"task": 1, "view": i}} for i in range(2)]
     assert messages.digest(same[0]) == messages.digest(same[1])

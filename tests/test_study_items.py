@@ -44,7 +44,7 @@ def test_a_table_of_items_is_read_as_one(things, tmp_path):
     assert settings.task.y == {"": PROPERTIES}
     assert settings.task.labels == ("thing",)
     assert not settings.task.standardise
-    assert settings.questions == ("modes", "predict", "train")
+    assert settings.questions == ("relu", "modes", "predict", "train")
     assert "Every row is an item, named by\n# 'thing'" in path.read_text()
     data = nr.Study.load(path).check().data
     assert sorted(data.x["x"].sum(axis=0)) == [1.0] * 5

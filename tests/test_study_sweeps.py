@@ -271,7 +271,8 @@ def test_a_contest_that_is_refused_has_no_winner():
 
 @pytest.mark.slow
 def test_every_output_of_a_study_is_defined():
-    questions = ["contest", "reduce", "predict", "train", "types", "discover", "certify", "explain"]
+    questions = ["relu", "contest", "reduce", "predict", "train", "types", "discover", "certify"]
+    questions += ["explain"]
     study = xor(questions, training=TRAINED, explain={"rows": ["gatings", "narrow"]})
     [found] = answer_cells([{"seed": 1}], study=dict(study.document.content), folder=".")
     assert isinstance(found, dict), found

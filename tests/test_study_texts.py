@@ -11,7 +11,17 @@ from neuralrace.contests import Kept
 from neuralrace.results import Sentence
 from tests.test_study import xor
 
-QUESTIONS = ["contest", "reduce", "modes", "predict", "train", "types", "discover", "certify"]
+QUESTIONS = [
+    "relu",
+    "contest",
+    "reduce",
+    "modes",
+    "predict",
+    "train",
+    "types",
+    "discover",
+    "certify",
+]
 QUESTIONS += ["explain", "phase_diagram"]
 SECTIONS = {
     "training": {"steps": 40, "seeds": 2, "learning_rate": 0.2},
@@ -20,6 +30,7 @@ SECTIONS = {
     "discover": {"most": 2},
     "explain": {"rows": ["gatings", "narrow"], "types": 2},
     "types": {"types": 2, "neurons": 60},
+    "relu": {"networks": 2, "neurons": 60},
     "phase_diagram": {"key": "task.parameters.delta", "values": [0.4, 1.2]},
 }
 

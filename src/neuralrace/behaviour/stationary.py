@@ -215,7 +215,8 @@ class StationaryPoints(Result):
         ends = [point for point in self.points if point.is_stable]
         open_ = sum(point.is_stable is None for point in self.points)
         text = f"A search found {numbered(len(self.points), 'stationary point')}"
-        text += f", {len(ends)} of them stable" if self.points else ""
+        text += f", {len(ends)} of them stable" if len(self.points) > 1 else ""
+        text += ", which is stable" if len(self.points) == len(ends) == 1 else ""
         said = [Sentence("count", f"{text}; a search can miss some.")]
         for point in ends:
             learned = several(point.learned) if point.learned else "no hidden node"

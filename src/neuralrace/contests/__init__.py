@@ -8,7 +8,7 @@ from neuralrace.contests.joint import Joint
 from neuralrace.contests.outcome import Lead, leads
 from neuralrace.contests.patterns import PatternRanking, growth_rates, rank_patterns
 from neuralrace.contests.phases import PhaseDiagram, phase_diagram
-from neuralrace.contests.times import Candidates, Entrant, expected_start
+from neuralrace.contests.times import Candidates, Entrant, expected_start, moments
 from neuralrace.contests.verdicts import Check, Kept
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "expected_start",
     "growth_rates",
     "leads",
+    "moments",
     "phase_diagram",
     "rank_patterns",
 ]

@@ -21,7 +21,7 @@ from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, shade, style
-from neuralrace.text import numbered
+from neuralrace.text import numbered, percent
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Array, ArrayLike, Key
 
@@ -93,7 +93,7 @@ class Joint:
         lines = [f"{self.winner} supplies most after training together ({many}):"]
         for name, part in self.carried.items():
             wins = self.winners.count(name)
-            end = f"{part[:, -1].mean():.1%}".replace("%", " %")
+            end = percent(part[:, -1].mean())
             lines.append(f"  {name}: {end} of the targets at the end; most in {wins} of {seeds}")
         return "\n".join(lines)
 

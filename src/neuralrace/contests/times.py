@@ -463,8 +463,19 @@ def _expected(race: Race, scale: float, what: str) -> Start:
     return found
 
 
+@door
 def moments(entrants: Iterable[Entrant]) -> np.ndarray:
-    """The moments at which losses are drawn: until all have learned for a while."""
+    """The moments at which losses are drawn, (T,): until all have learned for a while.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> found = nr.contest({"xor": nr.tasks.xor_pathways(nr.tasks.xor())})
+    >>> times = nr.contests.moments(found.entrants.values())
+    >>> bool(times[0] == 0 and times[-1] > found.times["xor"])
+    True
+
+    ```
+    """
     reached = [entrant.time for entrant in entrants if np.isfinite(entrant.time)]
     return np.linspace(0, LONGER * max(reached, default=1.0), DRAWN)
 

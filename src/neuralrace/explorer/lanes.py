@@ -21,13 +21,11 @@ from neuralrace.explorer.messages import (
     MIDDLE,
     QUICK,
     Memory,
+    Message,
     digest,
-    dumps,
     ended_badly,
     error_of,
     number_of,
-    repeatable,
-    repeated,
     too_slow,
 )
 from neuralrace.explorer.trust import Trust
@@ -57,7 +55,7 @@ class Job:
     def __init__(
         self,
         message: Mapping[str, Any],
-        deliver: Callable[[str, bool], None],
+        deliver: Callable[[str], None],
         key: str | None = None,
         files: str = "",
     ) -> None:
@@ -66,33 +64,28 @@ class Job:
         self.key = (digest(message) if key is None else key) + files
         self.cancelled = asyncio.Event()
         self.ended = asyncio.Event()
-        self._deliver: Callable[[str, bool], None] | None = deliver
-        self._said: list[str] = []
+        self._deliver: Callable[[str], None] | None = deliver
+        self.said: list[Message] = []
+        """All messages of the answer."""
 
-    def say(self, text: str, last: bool) -> None:
+    def say(self, message: Message) -> None:
         """Hand a message on; nothing is handed on after the end."""
         if self._deliver is not None:
-            self._said.append(text)
-            self._deliver(text, last)
-        if last:
+            self.said.append(message)
+            self._deliver(message.text)
+        if message.last:
             self._deliver = None
             self.ended.set()
 
     def end(self, **what: Any) -> None:
         """End the request from here, with an error or because it was cancelled."""
-        head = {"id": number_of(self.message), "kind": self.kind}
-        self.say(dumps({**head, **what}), True)
+        self.say(Message({"id": number_of(self.message), "kind": self.kind, **what}))
 
     def cancel(self) -> None:
         """The answer is no longer wanted; the client is told at once."""
         if self._deliver is not None:
             self.end(cancelled=True)
         self.cancelled.set()
-
-    @property
-    def said(self) -> list[str]:
-        """All messages of the answer."""
-        return self._said
 
 
 @final
@@ -151,11 +144,10 @@ class Lane:
                 return worker
         return None
 
-    def _heard(self, number: int, last: bool, text: str) -> None:
+    def _heard(self, number: int, message: Message) -> None:
         if self._current is not None and self._current[0] == number:
-            job = self._current[1]
-            job.say(text, last)
-            if last:
+            self._current[1].say(message)
+            if message.last:
                 self._done.set()
 
     def _lost(self, worker: Any) -> None:
@@ -179,9 +171,9 @@ class Lane:
                 replay(job, kept)
                 continue
             await self._answer(job)
-            fine = not job.cancelled.is_set() and is_fine(job.said)
+            fine = not job.cancelled.is_set() and bool(job.said) and job.said[-1].is_fine
             if fine and job.kind not in NOT_KEPT and job.files == self._trust.digest():
-                self._memory.put(job.key, repeatable(job.said, number_of(job.message)))
+                self._memory.put(job.key, job.said)
 
     async def _answer(self, job: Job) -> None:
         """Let the worker answer a request, within its time."""
@@ -226,17 +218,10 @@ class Lane:
                 task.cancel()
 
 
-def is_fine(messages: list[str]) -> bool:
-    """Whether an answer ended with a result, so that it can be given again."""
-    return bool(messages) and '"done":true' in messages[-1][:200]
-
-
-def replay(job: Job, tails: list[str]) -> None:
+def replay(job: Job, kept: list[Message]) -> None:
     """Give a kept answer to a request, with its own id."""
-    *parts, end = repeated(tails, number_of(job.message))
-    for text in parts:
-        job.say(text, False)
-    job.say(end, True)
+    for message in kept:
+        job.say(message.again(number_of(job.message)))
 
 
 @final
@@ -270,7 +255,7 @@ class Pool:
     def ask(
         self,
         message: Mapping[str, Any],
-        deliver: Callable[[str, bool], None],
+        deliver: Callable[[str], None],
         key: str | None = None,
     ) -> Job:
         """Answer a request of a known kind; its messages are delivered one by one.
@@ -297,7 +282,7 @@ class Client:
     def ask(self, message: Mapping[str, Any], key: str | None = None) -> Job:
         """Answer a request; an older one of the same kind is cancelled."""
         self.cancel(str(message["kind"]))
-        job = self._pool.ask(message, lambda text, last: self._deliver(text), key)
+        job = self._pool.ask(message, lambda text: self._deliver(text), key)
         self._latest[job.kind] = job
         return job
 

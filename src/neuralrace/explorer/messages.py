@@ -9,9 +9,9 @@ import asyncio
 import hashlib
 import json
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -229,71 +229,76 @@ def digest(message: Mapping[str, Any]) -> str:
     return hashlib.sha256(dumps(plain).encode()).hexdigest()
 
 
-# ---- answers as texts: they can be long, and are put together without being read ----------------
+# ---- answers ------------------------------------------------------------------------------------
 
 
-def after(text: str, head: Mapping[str, Any]) -> str:
-    """The text of a message without the keys that it begins with.
+@final
+@dataclass(frozen=True)
+class Message:
+    """A message of an answer: `about` is all but its result, which can be long and stays JSON.
 
     ```python
-    >>> from neuralrace.explorer.messages import after
-    >>> after('{"id":7,"kind":"data","done":true,"result":{}}', {"id": 7, "kind": "data"})
-    '"done":true,"result":{}}'
+    >>> from neuralrace.explorer.messages import Message
+    >>> said = Message.of({"id": 7, "kind": "data", "done": True, "result": {}, "ms": 12.5})
+    >>> said.text
+    '{"id":7,"kind":"data","done":true,"ms":12.5,"result":{}}'
+    >>> said.again(8).text
+    '{"id":8,"kind":"data","done":true,"ms":0,"kept":true,"result":{}}'
 
     ```
     """
-    begin = dumps(head)[:-1] + ","
-    assert text.startswith(begin), "every message begins with its head"
-    return text[len(begin) :]
+
+    about: Mapping[str, Any]
+    result: str = ""
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> Message:
+        """A message with its result as JSON, if it has one."""
+        about = {key: value for key, value in message.items() if key != "result"}
+        return cls(about, dumps(message["result"]) if "result" in message else "")
+
+    @property
+    def last(self) -> bool:
+        """Whether it ends its answer."""
+        return "part" not in self.about
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it ends its answer with a result, which can be given again."""
+        return "done" in self.about
+
+    @property
+    def text(self) -> str:
+        """The message as JSON; its result is not read for that."""
+        about = dumps(self.about)
+        return f'{about[:-1]},"result":{self.result}}}' if self.result else about
+
+    def again(self, number: Any) -> Message:
+        """The same for another request."""
+        end = {"ms": 0, "kept": True} if self.last else {}
+        return Message({**self.about, "id": number, **end}, self.result)
+
+    def without(self, *keys: str) -> Message:
+        """The same with less about it."""
+        return Message({k: v for k, v in self.about.items() if k not in keys}, self.result)
 
 
-def repeatable(texts: list[str], number: Any) -> list[str]:
-    """The messages of an answer without their id, to be given again.
+def joined(said: list[Message]) -> str:
+    """All messages of an answer as one object.
 
     ```python
-    >>> from neuralrace.explorer.messages import repeatable, repeated
-    >>> kept = repeatable(['{"id":7,"kind":"data","done":true,"result":{},"ms":12.5}'], 7)
-    >>> repeated(kept, 8)
-    ['{"id":8,"kind":"data","done":true,"result":{},"ms":0,"kept":true}']
+    >>> from neuralrace.explorer.messages import Message, joined
+    >>> joined([Message({"id": 1, "kind": "data", "done": True, "ms": 1}, '{"samples":4}')])
+    '{"parts":[],"ms":1,"result":{"samples":4}}'
+    >>> joined([Message({"id": 1, "kind": "data", "cancelled": True})])
+    '{"cancelled":true}'
 
     ```
     """
-    *parts, end = (after(text, {"id": number}) for text in texts)
-    took = TOOK.search(end, max(0, len(end) - 60))
-    return [*parts, f'{end[: took.start() if took else -1]},"ms":0,"kept":true}}']
-
-
-def repeated(tails: list[str], number: Any) -> list[str]:
-    """The messages of a kept answer, with another id."""
-    head = dumps({"id": number})[:-1]
-    return [f"{head},{tail}" for tail in tails]
-
-
-def joined(texts: list[str], number: Any, kind: str) -> tuple[str, bool]:
-    """All messages of an answer as one object, and whether it is a result.
-
-    ```python
-    >>> from neuralrace.explorer.messages import joined
-    >>> joined(['{"id":1,"kind":"data","done":true,"result":{"samples":4},"ms":1}'], 1, "data")
-    ('{"parts":[],"result":{"samples":4},"ms":1}', True)
-    >>> joined(['{"id":1,"kind":"data","cancelled":true}'], 1, "data")
-    ('{"cancelled":true}', False)
-
-    ```
-    """
-    if not texts:
-        return '{"cancelled":true}', False
-    *parts, end = (after(text, {"id": number, "kind": kind}) for text in texts)
-    if not end.startswith(DONE):
-        return f"{{{end}", False
-    return f'{{"parts":[{",".join(f"{{{part}" for part in parts)}],{end[len(DONE) :]}', True
-
-
-DONE = '"done":true,'
-"""With this the end of an answer goes on after its head, if it has a result."""
-
-TOOK = re.compile(r',"ms":[0-9.e+-]+\}$')
-"""With this it ends: how long the answer took."""
+    *parts, end = (each.without("id", "kind", "done") for each in said)
+    if not said[-1].is_fine:
+        return end.text
+    return f'{{"parts":[{",".join(part.text for part in parts)}],{end.text[1:]}'
 
 
 @final
@@ -301,36 +306,40 @@ class Memory:
     """Answers by the content of their requests; the oldest are forgotten first.
 
     ```python
-    >>> from neuralrace.explorer.messages import Memory
+    >>> from neuralrace.explorer.messages import Memory, Message
     >>> memory = Memory(most=10)
-    >>> memory.put("a", ["12345"])
-    >>> memory.put("b", ["123456"])
+    >>> memory.put("a", [Message({}, "12345")])
+    >>> memory.put("b", [Message({}, "123456")])
     >>> memory.get("a"), memory.get("b")
-    (None, ['123456'])
+    (None, [Message(about={}, result='123456')])
 
     ```
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
         self.most, self.size = most, 0
-        self._kept: OrderedDict[str, list[Any]] = OrderedDict()
+        self._kept: OrderedDict[str, list[Message]] = OrderedDict()
 
-    def get(self, key: str) -> list[Any] | None:
+    def get(self, key: str) -> list[Message] | None:
         """The messages of an answer, or None."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
-    def put(self, key: str, messages: list[Any]) -> None:
+    def put(self, key: str, messages: list[Message]) -> None:
         """Keep an answer, unless it is larger than all that may be kept."""
-        size = sum(map(len, messages))
+        size = _characters(messages)
         if size > self.most or key in self._kept:
             return
         self._kept[key] = messages
         self.size += size
         while self.size > self.most:
             _, old = self._kept.popitem(last=False)
-            self.size -= sum(map(len, old))
+            self.size -= _characters(old)
+
+
+def _characters(messages: list[Message]) -> int:
+    return sum(len(each.result) for each in messages)
 
 
 def ended_badly() -> dict[str, str]:

@@ -186,8 +186,7 @@ async def _body(request: Request) -> bytes:
 
 async def _whole(pool: Pool, message: Mapping[str, Any], key: str, request: Request) -> Response:
     """All messages of one answer together."""
-    said: list[str] = []
-    job = pool.ask(message, lambda text, last: said.append(text), key)
+    job = pool.ask(message, lambda text: None, key)
     try:
         while not job.ended.is_set():
             with contextlib.suppress(TimeoutError):
@@ -196,8 +195,8 @@ async def _whole(pool: Pool, message: Mapping[str, Any], key: str, request: Requ
                 break
     finally:
         job.cancel()
-    text, fine = joined(said, number_of(message), job.kind)
-    return Response(text, 200 if fine else 400, media_type="application/json")
+    status = 200 if job.said[-1].is_fine else 400
+    return Response(joined(job.said), status, media_type="application/json")
 
 
 async def _converse(socket: WebSocket, pool: Pool, clients: set[Client]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import WORKER
-from neuralrace.explorer.messages import dumps
+from neuralrace.explorer.messages import Message
 from neuralrace.explorer.trust import Trust
 
 READY = -1
@@ -43,18 +43,18 @@ def work(pipe: Any, stopped: Any, trust: Trust, urgent: bool) -> None:
 
     try:
         warm(trust)
-        pipe.send((READY, True, ""))
+        pipe.send((READY, Message({})))
         while True:
             number, message = pipe.recv()
             ended = False
 
             def send(answer: dict[str, Any], number: int = number) -> None:
                 nonlocal ended
-                last = "part" not in answer
-                if stopped.value == number and not last:
+                said = Message.of(answer)
+                if stopped.value == number and not said.last:
                     raise CancelledError
-                ended = ended or last
-                pipe.send((number, last, dumps(answer)))
+                ended = ended or said.last
+                pipe.send((number, said))
 
             answered(message, trust, send)
             assert ended, "every answer has an end"
@@ -78,14 +78,14 @@ class Worker:
     """A worker process, seen from the server.
 
     `ready` is set once it is warm. One that is not `urgent` gives way to others. Its messages are
-    handed to `heard(number, last, text)` in the event loop, and `lost()` is called there when it
+    handed to `heard(number, message)` in the event loop, and `lost()` is called there when it
     has ended.
     """
 
     def __init__(
         self,
         trust: Trust,
-        heard: Callable[[int, bool, str], None],
+        heard: Callable[[int, Message], None],
         lost: Callable[[Worker], None],
         urgent: bool,
     ) -> None:
@@ -126,10 +126,10 @@ class Worker:
         """In a thread of its own: hand what the worker says to the event loop."""
         while True:
             try:
-                number, last, text = self._pipe.recv()
+                number, message = self._pipe.recv()
             except (EOFError, OSError):
                 break
-            if not self._call(self._said, number, last, text):
+            if not self._call(self._said, number, message):
                 break
         self._pipe.close()
         self._process.join()
@@ -142,8 +142,8 @@ class Worker:
             return False
         return True
 
-    def _said(self, number: int, last: bool, text: str) -> None:
+    def _said(self, number: int, message: Message) -> None:
         if number == READY:
             self.ready.set()
         else:
-            self._heard(number, last, text)
+            self._heard(number, message)

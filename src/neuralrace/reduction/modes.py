@@ -231,8 +231,17 @@ class ModeTable(Result):
             return "No modes: nothing is learned."
         known = np.isfinite(self.half_time)
         timed, others = np.flatnonzero(known).tolist(), np.flatnonzero(~known).tolist()
-        said = [f"{self.meaning(self.names[i])} (t = {self.half_time[i]:.3g})" for i in timed]
-        more = f", and {numbered(len(said) - SAID, 'more mode')} later" if len(said) > SAID else ""
+        at_once: list[list[int]] = []
+        for i in timed:
+            if at_once and self.half_time[i] <= (1 + EQUAL) * self.half_time[at_once[-1][0]]:
+                at_once[-1].append(i)
+            else:
+                at_once.append([i])
+        said = [
+            f"{self._meanings(those)} (t = {self.half_time[those[0]]:.3g})" for those in at_once
+        ]
+        later = sum(map(len, at_once[SAID:]))
+        more = f", and {numbered(later, 'more mode')} later" if later else ""
         order = f"First {', then '.join(said[:SAID])}{more}" * bool(timed)
         if not others:
             return f"{order}."
@@ -242,6 +251,13 @@ class ModeTable(Result):
         left = f"{several(named)} {'has' if len(others) == 1 else 'have'} no half-time in closed "
         place = "and may come before, between or after these" if timed else "race.solve follows it"
         return f"{order}{'; ' * bool(timed)}{left}form, {place}."
+
+    def _meanings(self, modes: Sequence[int]) -> str:
+        """What modes of one half-time tell apart; what several of them do is said once."""
+        every = [*dict.fromkeys(self.meaning(self.names[i]) for i in modes)]
+        among = f" in {len(modes)} modes" * (len(every) < len(modes))
+        more = f" and {len(every) - SAID} more" * (len(every) > SAID)
+        return "; ".join(every[:SAID]) + more + among
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """How far, and on which side, every item stands in every mode; returns the axes.

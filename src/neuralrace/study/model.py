@@ -33,6 +33,7 @@ from neuralrace.study.limits import LIMITS
 from neuralrace.text import dotted
 
 Question: TypeAlias = Literal[
+    "relu",
     "contest",
     "reduce",
     "modes",
@@ -544,6 +545,20 @@ class PredictOptions(Section):
     )
 
 
+class ReluOptions(Section):
+    """Options of nr.predict, for what a ReLU network will do."""
+
+    networks: Annotated[NonNegativeInt, Limit(100, "the number of simulated networks")] = Field(
+        default=19, description="how many networks of the width are simulated for the interval"
+    )
+    neurons: Annotated[PositiveInt, Limit(5000, "the number of neurons")] = Field(
+        default=2000, description="how many neurons the wide limit follows"
+    )
+    types: bool = Field(
+        default=True, description="whether to look for types of neurons too, where these form"
+    )
+
+
 class DiscoverOptions(Section):
     """Options of nr.reln.discover."""
 
@@ -807,6 +822,10 @@ ABOUT_GATINGS = ("contest", "reduce", "modes", "predict", "certify", "phase_diag
 """Questions about the gatings of a study."""
 
 
+TAKEN = ("aligned", "wide", "types", "trained")
+"""Names that no gating can have: the reference of a contest, and whose times a sweep has."""
+
+
 class Settings(Section):
     """A whole study."""
 
@@ -826,6 +845,7 @@ class Settings(Section):
     contest: ContestOptions = Field(
         default_factory=ContestOptions, description="options of the contest"
     )
+    relu: ReluOptions = Field(default_factory=ReluOptions, description="options of relu")
     predict: PredictOptions = Field(
         default_factory=PredictOptions, description="which gating is predicted"
     )
@@ -885,11 +905,11 @@ class Settings(Section):
         chosen = self.predict.gating
         for name, gating in self.gatings.items():
             yield Rule(
-                re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and name != "aligned",
+                re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) and name not in TAKEN,
                 f"gatings.{name}",
                 f"{name!r:.60} cannot be the name of a gating",
                 f"{name!r:.60}",
-                "letters, digits and _, a letter first; 'aligned' is the reference",
+                f"letters, digits and _, a letter first; none of {', '.join(TAKEN)}",
                 "rename it, for example [gatings.by_context]",
             )
             yield Rule(

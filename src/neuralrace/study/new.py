@@ -25,13 +25,13 @@ one pathway per value."""
 DISTINCT = "every row has another value"
 """Why a column that names the rows is left out."""
 
-ASKED = '["contest", "predict", "train", "discover", "certify"]'
+ASKED = '["relu", "contest", "predict", "train", "discover", "certify"]'
 """The questions of a new study."""
 
 ALSO = '"reduce", "modes", "types", "explain"'
 """Questions that a new study does not ask."""
 
-ASKED_OF_ITEMS = '["modes", "predict", "train"]'
+ASKED_OF_ITEMS = '["relu", "modes", "predict", "train"]'
 """The questions of a new study of items and their properties."""
 
 ALSO_OF_ITEMS = '"contest", "reduce", "types", "discover", "certify", "explain"'

@@ -15,7 +15,8 @@ class Output:
     is predicted and certified, which may be another one in every cell. `chief` is the one output
     of a question that the report sums up in a sentence. `when` says which studies have it: all that
     ask the question, or only those that check gates (`checked`), train ReLU networks (`trained`),
-    or train several of them (`several`), which a cell of a sweep does not.
+    or train several of them (`several`), which a cell of a sweep does not. Outputs with the same
+    `chart` are drawn together.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Output:
     followed: bool = False
     chief: bool = False
     when: str = ""
+    chart: str = ""
 
 
 NEVER = "the criterion is never reached"
@@ -41,6 +43,16 @@ def _outputs_of(what: str) -> str:
 
 
 OUTPUTS = (
+    Output("time_wide", "relu", "when the loss of the ReLU network falls to the criterion, in the "
+           "wide limit", SHORT, chart="relu_time"),
+    Output("time_types", "relu", "when the loss of the ReLU network falls to the criterion, by "
+           "types of neurons", "no types form, or " + SHORT, chart="relu_time"),
+    Output("time_trained", "relu", "when the loss of the trained ReLU network falls to the "
+           "criterion", SHORT, when="trained", chart="relu_time"),
+    Output("wide_distance", "relu", "the mean distance of the loss in the wide limit from that of "
+           "the trained ReLU network, as a share of the initial loss", "the network diverged",
+           chief=True, when="trained"),
+    Output("likely_chance", "relu", "the chance of the most likely way to end"),
     Output("time_aligned", "contest", "when the gates that small neurons align to by themselves, "
            "the reference, reach the criterion, in theory", "there is no such reference, or its "
            "time is not known", when="checked"),

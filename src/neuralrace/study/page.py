@@ -148,7 +148,8 @@ def _setting(key: str, value: Any, field: Any, source: str) -> Setting:
 
 
 OPTIONS = {
-    "contest": ("contest", "phase_diagram", "predict", "train", "certify"),
+    "relu": ("relu",),
+    "contest": ("relu", "contest", "phase_diagram", "predict", "train", "certify"),
     "predict": ("predict", "certify"),
     "discover": ("discover",),
     "reduce": ("reduce", "modes", "predict"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.study.build import UNGATED, Problem, graph_of, neurons
 from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
@@ -44,6 +45,12 @@ class Step(NamedTuple):
 
 Seeds = int | Sequence[int]
 """How many networks are trained, or the numbers that their initial weights are drawn from."""
+
+
+def _relu_prediction(problem: Problem, seeds: Seeds) -> Step:
+    made = Call("nr.predict", Name("data"), **relu_options(problem))
+    heading = "what will a ReLU network do? None of its width is trained for the wide limit"
+    return Step(made, heading, ("print(relu_prediction)",), "relu")
 
 
 def _contest(problem: Problem, seeds: Seeds) -> Step:
@@ -191,6 +198,7 @@ def _learning_times(problem: Problem, seeds: Seeds) -> Step:
 
 
 STEPS: Mapping[str, Callable[[Problem, Seeds], Step]] = {
+    "relu_prediction": _relu_prediction,
     "who": _contest,
     "races": _races,
     "modes": _modes,
@@ -218,6 +226,7 @@ RELU = ("relu", "samples", "relu_runs")
 GATED = ("pair", "net", "gated_samples", "gated_runs")
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
+    "relu": ("relu_prediction",),
     "contest": ("who",),
     "reduce": ("races",),
     "modes": ("races", "modes"),
@@ -377,6 +386,13 @@ def _changed(section: Any, *names: str) -> dict[str, Any]:
     return {name: value for name, value in there.items() if value != usual[name].default}
 
 
+def criterion(settings: Settings, data: Dataset) -> float:
+    """The loss that counts as learned on this task."""
+    options = settings.contest
+    level = CRITERION if options.criterion is None else options.criterion
+    return level * float(zero_loss(data)) if options.relative else level
+
+
 def learning_rate(training: Training) -> float:
     """The step of gradient descent."""
     return RATE if training.learning_rate is None else training.learning_rate
@@ -432,6 +448,36 @@ def discover_options(settings: Settings) -> dict[str, Any]:
     chosen = settings.discover
     options: dict[str, Any] = {"pathways": chosen.pathways, "most": chosen.most}
     return options | _changed(chosen, "weighted", "rounded", "boundary")
+
+
+def relu_options(problem: Problem) -> dict[str, Any]:
+    """Arguments of `nr.predict` beside the data, or an error that says what it does not know."""
+    settings, place = problem.settings, problem.place
+    network, training, options = settings.network, settings.training, settings.relu
+    known = "'relu' is known for"
+    for ok, key, what, got, wanted in (
+        (network.graph is None, "network.graph", "layers in a row", "a graph", "one width"),
+        (network.kind == "gaussian", "network.kind", "Gaussian initial weights",
+         f"kind = {network.kind!r}", "kind = 'gaussian'"),
+        (training.optimizer is None, "training.optimizer", "plain gradient descent",
+         "an optimizer", "learning_rate in place of optimizer"),
+        (training.batch_size is None, "training.batch_size", "descent on all samples",
+         f"batch_size = {training.batch_size}", "no batch_size"),
+    ):  # fmt: skip
+        fix = "leave out 'relu', or change this key"
+        (place / key).require(ok, f"{known} {what}", got=got, wanted=wanted, fix=fix)
+    widths = network.widths * (network.depth or 1)
+    return {
+        "width": widths[0] if len(widths) == 1 else [*widths],
+        "scale": network.scale,
+        "learning_rate": learning_rate(training),
+        "steps": training.steps,
+        "criterion": criterion(settings, problem.data) / float(zero_loss(problem.data)),
+        **_changed(network, "bias", "leak"),
+        **_changed(training, "loss"),
+        **_changed(options, "networks", "neurons"),
+        "key": training.key,
+    }
 
 
 def types_options(settings: Settings) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def sweep_page(
     headline = [said for said in sentences if said.id == "winner"] or [*sentences[:1]]
     others = (said.text for said in sentences if said not in headline)
     over: list[Part] = [Text("\n\n".join(others))]
-    for _, names in groupby(in_order(found), key=lambda n: getattr(output_of(n), "name", n)):
+    for _, names in groupby(in_order(found), key=_chart):
         over += curves(found, list(names))
     # a page shows so many; all are in the CSV file
     cells = Table.of(frame.head(2000), "Cells")
@@ -219,6 +219,12 @@ def sweep_page(
         files=[*files, File("cells.csv", "every cell", frame.to_csv(index=False))],
         provenance=provenance(seeds=list(seeds), command=command, seconds=found.seconds),
     )
+
+
+def _chart(name: str) -> str:
+    """What an output is drawn with."""
+    output = output_of(name)
+    return name if output is None else output.chart or output.name
 
 
 def _settings(study: Study) -> Iterator[Setting]:
@@ -270,7 +276,9 @@ def curves(found: Sweep, names: Sequence[str]) -> list[Curves]:
         return []
     output = output_of(names[0])
     ylabel, what = names[0], described(names[0])
-    if output is not None and len(names) > 1:
+    if output is not None and output.chart:
+        ylabel, what = output.chart, "; ".join(map(described, names))
+    elif output is not None and len(names) > 1:
         ylabel = output.name.removesuffix("_NAME")
         what = f"{output.name}: {output.what.replace('this gating', 'each gating')}"
     followed = output is not None and output.followed
@@ -295,22 +303,25 @@ def _drawn(found: Sweep, name: str, names: Sequence[str]) -> Iterator[Curve]:
     if values.dtype.kind == "O" or first is None:
         return
     groups: Mapping[str, Any] = {"": values}
+    charted = output is not None and bool(output.chart)
     if output is not None and output.followed and "followed" in found.data:
         which = found.data["followed"]
         groups = {n: values.where(which == n) for n in dict.fromkeys(which.values.flat) if n}
-    elif output is not None and len(names) > 1:
+    elif output is not None and len(names) > 1 and not charted:
         groups = {name.removeprefix(output.name.removesuffix("NAME")): values}
     others = [d for d in values.dims if d not in (first, SEED)]
     for gating, those in groups.items():
         stacked = those.stack(curve=others) if others else those.expand_dims(curve=1)
         for i in range(stacked.sizes["curve"]):
             part = stacked.isel(curve=i)
-            labels = [gating] if gating else []
+            labels = [gating or name] if gating or charted else []
             labels += [f"{d} = {part[d].item()}" for d in others]
             y = part.transpose(SEED, first).values if SEED in part.dims else part.values
             if np.isfinite(y).any():
                 y = np.where(np.isfinite(y), y, np.nan)  # a gap
-                yield Curve(", ".join(labels) or name, values[first].values, y)
+                of = "relu" if output is not None and output.when == "trained" else "theory"
+                kind = of if charted else "simulation"
+                yield Curve(", ".join(labels) or name, values[first].values, y, kind)
 
 
 def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:

@@ -237,6 +237,7 @@ def _networks(work: Work, kind: str) -> str:
 
 
 TOLD: dict[str, Callable[[Work], str]] = {
+    "relu_prediction": lambda work: "predicting the ReLU network …",
     "relu_runs": lambda work: f"training {_networks(work, 'ReLU')} …",
     "gated_runs": lambda work: f"training {_networks(work, 'gated')}: {work.followed} …",
     "phases": lambda work: f"the contest at {len(work['values'])} values …",

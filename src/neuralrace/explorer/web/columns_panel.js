@@ -18,7 +18,7 @@ export class ColumnsPanel {
       { class: "more", hidden: true },
       h("summary", {}, "Columns"),
       this.list,
-      h("div", { class: "field switch" }, h("label", { title: "shift and scale every input column to mean 0 and standard deviation 1" }, this.standardise, " standardise inputs"))
+      h("div", { class: "field switch" }, h("label", { title: "shift and scale input columns to mean 0 and standard deviation 1, but those of −1, 0 and 1 alone" }, this.standardise, " standardise inputs"))
     );
     /** @type {import("./types.js").Column[]} those of the table */
     this.columns = [];

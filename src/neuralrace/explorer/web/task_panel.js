@@ -237,7 +237,7 @@ function described(data, standardised) {
   const labels = Object.keys(data.labels);
   const cut = data.nodes.filter((node) => node.cut).map((node) => `Of ${node.name} only the first ${node.values[0].length} are drawn.`);
   const how = `One column per sample${isSquares(data) ? "; hollow is negative" : ""}.`;
-  return [`${data.samples} samples: ${ends.join(", ")}.`, standardised && "Inputs are standardised: mean 0, standard deviation 1.", labels.length > 0 && `Labels: ${listed(labels)}.`, how, ...cut].filter(Boolean).join(" ");
+  return [`${data.samples} samples: ${ends.join(", ")}.`, standardised && "Inputs are standardised: mean 0, standard deviation 1, but columns of −1, 0 and 1 alone stay as they are.", labels.length > 0 && `Labels: ${listed(labels)}.`, how, ...cut].filter(Boolean).join(" ");
 }
 
 /** The bytes of a file in letters. @param {File} file */

@@ -21,7 +21,7 @@ from neuralrace.reln.explained.fixed_points import (
     interior_fixed_points,
 )
 from neuralrace.reln.explained.settling import settle
-from neuralrace.text import numbered
+from neuralrace.text import numbered, percent
 from neuralrace.tolerances import FALLEN, GROWN, NOISE, ROUNDING
 from neuralrace.types import Count, Key
 
@@ -208,13 +208,14 @@ class AlignedPatterns:
 
     def __str__(self) -> str:
         if not len(self) and self.moving > ROUNDING:
-            moving = f"{self.moving:.1%} of neurons still grow".replace("%", " %")
+            moving = percent(self.moving)
+            moving += " of neurons still grow"
             return f"No end point was found, and {moving}: s* is not known; {self.how}."
         if not len(self):
             return f"No neuron learns: every direction stands still (s* = 0); {self.how}."
         many = f"{numbered(len(self), 'aligned pattern', '1')}, found from {self.how}"
-        late = f", {self.moving:.2%} are still moving" if self.moving > ROUNDING else ""
-        lines = [f"{many}; {self.dead:.1%} of neurons die{late}.".replace("%", " %")]
+        late = f", {percent(self.moving)} are still moving" if self.moving > ROUNDING else ""
+        lines = [f"{many}; {percent(self.dead)} of neurons die{late}."]
         lines.append(f"  {'rate':<9} {'basin':>7}  gates (▒ slides)")
         for rate, share, g in zip(self.rates[:20], self.shares, self.gates, strict=False):
             marks = np.where(g == 1, "█", np.where(g <= self.leak, "·", "▒"))

@@ -26,6 +26,7 @@ from neuralrace.reln.observed.packed_patterns import (
 from neuralrace.reln.observed.runs import gates_over_time, relu_of, single_weights
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
+from neuralrace.text import percent
 from neuralrace.tolerances import BOUNDARY, LEAST, MENTIONED, ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Finite, NotNegative
@@ -239,8 +240,8 @@ class Activity:
         if np.isfinite(late).any():
             text += f", the last time at t = {np.nanmax(late):g}"
         if self.undecided[node][-1] > MENTIONED:
-            text += f"; {self.undecided[node][-1]:.0%} of their activity is on the boundary"
-        return text.replace("%", " %") + "."
+            text += f"; {percent(self.undecided[node][-1])} of their activity is on the boundary"
+        return text + "."
 
     def _known(self, node: str | None) -> str:
         if node is None and len(self.on) == 1:

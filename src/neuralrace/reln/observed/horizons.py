@@ -29,6 +29,7 @@ from neuralrace.reln.observed.runs import (
     recorded_weights,
     relu_of,
 )
+from neuralrace.text import percent
 from neuralrace.tolerances import BOUNDARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Positive
@@ -182,7 +183,7 @@ class Stages:
     def __str__(self) -> str:
         least = "at least " if len(self.unresolved) else ""
         parts = ", ".join(
-            f"{a:.4g}–{b:.4g} ({fall:.0%})"
+            f"{a:.4g}–{b:.4g} ({percent(fall)})"
             for a, b, fall in zip(self.start, self.end, self.fall, strict=True)
         )
         many = (
@@ -196,7 +197,7 @@ class Stages:
         )
         if len(self.unresolved):
             text += f"; no stage reaches the next recorded moment at {len(self.unresolved)} moments"
-        return text.replace("%", " %") + "."
+        return text + "."
 
 
 @door

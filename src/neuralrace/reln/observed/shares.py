@@ -15,6 +15,7 @@ from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, pla
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.text import percent
 from neuralrace.types import ArrayLike
 
 OTHER = "other"
@@ -102,12 +103,11 @@ class Shares:
         )
 
     def __str__(self) -> str:
-        text = (
+        return (
             f"{self.node} at t = {self.time[-1]:g}: exactly {_named_shares(self.exact)}; rounded "
             f"to the nearest prototype, {self.distance[-1]:.1f} of {self.samples} samples away, "
             f"{_named_shares(self.rounded)}."
         )
-        return text.replace("%", " %")
 
 
 @door
@@ -181,4 +181,4 @@ def added(terms: Iterable[np.ndarray]) -> np.ndarray:
 def _named_shares(shares: Mapping[str, np.ndarray]) -> str:
     """The last shares of at least one per cent, largest first."""
     last = sorted(((float(s[-1]), name) for name, s in shares.items()), reverse=True)
-    return ", ".join(f"{name} {share:.0%}" for share, name in last if share >= 0.005)
+    return ", ".join(f"{name} {percent(share)}" for share, name in last if share >= 0.005)

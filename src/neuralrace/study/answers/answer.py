@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import numpy as np
 
@@ -90,9 +90,11 @@ class Answer(Result):
         return tuple(each for each in said if each.id in self.short) or said[:1]
 
 
-@final
+R = TypeVar("R", bound=Result)
+
+
 @dataclass(frozen=True, eq=False)
-class Several(Result):
+class Several(Result, Generic[R]):
     """Results of one kind by name, in one table with a `column` of the names.
 
     ```python
@@ -105,7 +107,7 @@ class Several(Result):
     ```
     """
 
-    results: Mapping[Any, Result]
+    results: Mapping[Any, R]
     column: str
 
     def frame(self) -> pandas.DataFrame:

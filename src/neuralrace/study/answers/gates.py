@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.explanation import Explanation
 from neuralrace.plot import style
 from neuralrace.reln import Discovery
 from neuralrace.report import Curve, Curves, Part, Picture, Table
-from neuralrace.results import Sentence
 from neuralrace.study.answers.answer import PICTURE, Answer, printed
-from neuralrace.study.answers.matches import Match, Matches, matched_gatings
+from neuralrace.study.answers.matches import Matches, matched_gatings
+from neuralrace.study.answers.results import Discovered, Explained, Typed
 from neuralrace.study.plan import TRAINED
 from neuralrace.study.work import Work, members
-from neuralrace.text import numbered, percent
 from neuralrace.trajectory import compare
 
 
@@ -25,7 +23,7 @@ def discover(work: Work) -> Answer:
     found, matches = work.discovered, matched_gatings(work, work.discovered)
     there = sum(len(patterns) for patterns in found.patterns.values())
     numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
-    first, *rest = found.sentences()
+    told = Discovered(found, matches)
 
     def parts() -> list[Part]:
         table = Table.of(found, "Pathways found", "gates.csv")
@@ -34,10 +32,9 @@ def discover(work: Work) -> Answer:
             shown.append(Table.of(matches, Matches.CAPTION, "gates_and_gatings.csv"))
         return [*shown, printed(found)]
 
-    said, short = (first, *matches.sentences(), *rest), (first.id, "nearest")
-    return Answer(
-        "discover", "Which gates do ReLU networks use?", found, parts, numbers, found, said, short
-    )
+    title = "Which gates do ReLU networks use?"
+    short = (told.sentences()[0].id, "words", "nearest")
+    return Answer("discover", title, told, parts, numbers, found, short=short)
 
 
 def _elbow(found: Discovery) -> list[Part]:
@@ -84,13 +81,10 @@ def types(work: Work) -> Answer:
     found = work["types"]
     numbers = {"types_gap": compare(found.wide, found.trajectory).mean}
     relu = work.relu if work.asks(*TRAINED) else None
-    said = found.sentences()
-    if relu is not None:
-        away = [compare(run, found.trajectory).mean for run in members(relu)]
-        numbers["types_distance"] = float(np.mean(away))
-        text = f"{numbered(len(away), 'trained ReLU network', 'One')} "
-        text += f"{'is' if len(away) == 1 else 'are'} {percent(numbers['types_distance'])} from it."
-        said = (said[0], Sentence("networks", text), *said[1:])
+    runs = [] if relu is None else members(relu)
+    told = Typed(found, [compare(run, found.trajectory).mean for run in runs])
+    if runs:
+        numbers["types_distance"] = float(np.mean(told.away))
 
     def parts() -> list[Part]:
         losses = Curves(
@@ -112,10 +106,8 @@ def types(work: Work) -> Answer:
         )
         return [losses, picture, printed(found)]
 
-    short = (said[0].id, "networks")
-    return Answer(
-        "types", "Which types of neurons form?", found, parts, numbers, found, said, short
-    )
+    title, short = "Which types of neurons form?", (told.sentences()[0].id, "networks")
+    return Answer("types", title, told, parts, numbers, found, short=short)
 
 
 def rows_asked(work: Work) -> list[str]:
@@ -133,15 +125,8 @@ def explain(work: Work) -> Answer:
         own = "discovered" if isinstance(row.found, Discovery) else row.name
         name = own if row.kind == "gating" else row.kind
         numbers[f"error_{name}"] = float(row.error)
-    advice, *more = [each for each in found.sentences() if each.id != "made"]
-    which = f" (network 1 of {work.count})" if work.count > 1 else ""
     matches = matched_gatings(work, work.discovered).matches if work.asks("discover") else []
-    both = {"missed": found.just_missed, "both": gates_and_curves(matches, found)}
-    said = (
-        Sentence("advice", f"{advice.text.removesuffix('.')}{which}."),
-        *(Sentence(name, text) for name, text in both.items() if text),
-        *more,
-    )
+    told = Explained(found, work.count, matches)
 
     def parts() -> list[Part]:
         curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]
@@ -158,22 +143,8 @@ def explain(work: Work) -> Answer:
         )
         return [Table.of(found, "Explanations, best first", "explain.csv"), drawn, printed(found)]
 
-    title, short = "Which small model explains them?", ("advice", *both)
-    return Answer("explain", title, found, parts, numbers, found, said, short)
-
-
-def gates_and_curves(matches: list[Match], found: Explanation) -> str:
-    """How the gates found can be those of a gating that does not follow the network; or empty."""
-    name = next((match.name for match in matches if match.is_exact), None)
-    row = next((row for row in found.rows if row.name == name), None)
-    if row is None or found.floor is None or not found.floor[1] or row in found.near:
-        return ""
-    times = row.error / found.floor[1]
-    return (
-        f"The gates found are those of {name}, and yet it is {times:.3g} times as far away as "
-        "another seed. Both are true: gates found are rounded to what each neuron "
-        "does most of the time, and the curve also shows the moments when neurons do otherwise."
-    )
+    title, short = "Which small model explains them?", ("advice", "missed", "both")
+    return Answer("explain", title, told, parts, numbers, found, short=short)
 
 
 KINDS: Mapping[str, Any] = {"types": "theory", "narrow": "relu"}

@@ -8,8 +8,8 @@ import numpy as np
 
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Curve, Curves, Part, Table
-from neuralrace.results import Sentence
-from neuralrace.study.answers.answer import Answer, Several, printed
+from neuralrace.study.answers.answer import Answer, printed
+from neuralrace.study.answers.results import Ordered
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
@@ -21,9 +21,7 @@ SURE = ("tie", "sure", "alike", "unnamed")
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
     races, tables = work.reduced, work["modes"]
-    found = Several(tables, "gating")
-    steps = 1 / learning_rate(work.settings.training)
-    clock = f"One unit of t is {steps:.4g} steps of gradient descent at this learning rate."
+    found = Ordered(tables, "gating", learning_rate(work.settings.training))
 
     def parts() -> list[Part]:
         shown: list[Part] = []
@@ -34,8 +32,7 @@ def modes(work: Work) -> Answer:
         return [*shown, printed(*tables.values())]
 
     title, short = "Which distinctions are learned first?", ("order", *SURE)
-    said = (*found.sentences(), Sentence("clock", clock))
-    return Answer("modes", title, found, parts, _numbers(tables), tables, said, short)
+    return Answer("modes", title, found, parts, _numbers(tables), tables, short=short)
 
 
 def _about(table: ModeTable, caption: str) -> str:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.dataset import zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
-from neuralrace.results import Sentence
-from neuralrace.study.answers.answer import Answer, picture_size, printed, time_range
+from neuralrace.study.answers.answer import Answer, picture_size, printed
 from neuralrace.study.answers.results import Certified, Predicted, Trained, mean, outputs_mean
-from neuralrace.study.answers.theory import race_parts, race_sentence
-from neuralrace.study.plan import CRITERION, TRAINED
+from neuralrace.study.answers.theory import race_parts
+from neuralrace.study.plan import TRAINED, criterion
 from neuralrace.study.work import Work, members
-from neuralrace.text import numbered, percent
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, compare, crossing_time, half_time
-
-if TYPE_CHECKING:
-    from neuralrace.study.model import Settings
 
 
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
     runs, level = work.relu, criterion(work.settings, work.problem.data)
     share = level / float(zero_loss(work.problem.data))
-    found = Trained(runs, level, share if work.settings.contest.relative else None)
+    share = share if work.settings.contest.relative else None
+    found = Trained(runs, level, share, *_predicted(work, level))
     numbers = {
         "initial_loss": float(runs.loss[:, 0].mean()),
         "final_loss": float(runs.loss[:, -1].mean()),
@@ -47,54 +44,19 @@ def train(work: Work) -> Answer:
             Table.of(found, f"Every network; time: to a loss of {level:.4g}", "train.csv"),
         ]
 
-    reached, loss = found.sentences()
-    said = (reached, *_against_contest(work, found), loss)
-    short, data = {each.id for each in said}, {"relu_networks.nc": kept_values(work, runs)}
-    return Answer(
-        "train", "What do ReLU networks do?", found, parts, numbers, runs, said, short, data
-    )
+    short, data = ("reached", "predicted", "loss"), {"relu_networks.nc": kept_values(work, runs)}
+    title = "What do ReLU networks do?"
+    return Answer("train", title, found, parts, numbers, runs, short=short, data=data)
 
 
-def _against_contest(work: Work, found: Trained) -> tuple[Sentence, ...]:
-    """The times of ReLU networks next to the time that was predicted for the winner."""
+def _predicted(work: Work, level: float) -> tuple[Any, ...]:
+    """The winner with the time that was predicted for it, and the times of its gated networks."""
     if not work.asks("contest") or work.contest.winner is None or work.relu.clock != "flow":
         return ()
-    name = work.contest.winner
-    said = against_prediction(found.times, work.contest.times[name], name)
+    name, gated = work.contest.winner, np.array([])
     if work.asks("predict", "certify") and work.followed == name:
-        gated = crossing_time(work.gated.time, work.gated.loss, found.level)
-        if np.isfinite(gated).all():
-            who = numbered(len(gated), "gated network", "One")
-            said += f" {who} with the gates of {name} reached it at {time_range(gated)}."
-    return (Sentence("predicted", said),)
-
-
-def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
-    """How much earlier or later than predicted networks learned, and whether seeds differ as much.
-
-    `times` are those of trained networks, (S,), NaN for one that does not learn. `predicted` is the
-    time of the gating `name`.
-
-    ```python
-    >>> import numpy as np
-    >>> from neuralrace.study.answers.networks import against_prediction
-    >>> against_prediction(np.array([20.1, 20.6, 20.8]), 27.55, "one")
-    'This is 26 % earlier than predicted for one (t = 27.55), which is outside the spread of seeds.'
-    >>> against_prediction(np.array([9.0, 12.0]), 10.0, "one")
-    'This is 5 % later than predicted for one (t = 10), which is within the spread of seeds.'
-
-    ```
-    """
-    there = times[np.isfinite(times)]
-    if not len(there):
-        return f"For {name}, t = {predicted:.4g} was predicted."
-    away = float(there.mean()) / predicted - 1
-    text = f"This is {percent(abs(away))} {'earlier' if away < 0 else 'later'} than predicted for "
-    text += f"{name} (t = {predicted:.4g})"
-    if len(there) == 1:
-        return f"{text}; one network does not tell how far seeds differ."
-    within = there.min() <= predicted <= there.max()
-    return f"{text}, which is {'within' if within else 'outside'} the spread of seeds."
+        gated = crossing_time(work.gated.time, work.gated.loss, level)
+    return (name, work.contest.times[name]), gated[: len(gated) * np.isfinite(gated).all()]
 
 
 def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
@@ -104,13 +66,6 @@ def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
         loss = values["loss"] if isinstance(values, dict) else values
         found.append(Curve(f"on {name}", runs.time, np.asarray(loss)))
     return found
-
-
-def criterion(settings: Settings, data: Dataset) -> float:
-    """The loss that counts as learned on this task."""
-    options = settings.contest
-    level = CRITERION if options.criterion is None else options.criterion
-    return level * float(zero_loss(data)) if options.relative else level
 
 
 def kept_values(work: Work, runs: Trajectory) -> Any:
@@ -163,7 +118,6 @@ def predict(work: Work) -> Answer:
         table = Table.of(found, caption, "predict.csv")
         return [losses, table, *_drawn(work), *race_parts(race)]
 
-    gating = Sentence("gating", f"The gating {work.followed} {race_sentence(race)}")
     top = ("networks",) if found.is_check and relu else ("prediction", "networks")
     return Answer(
         "predict",
@@ -172,9 +126,8 @@ def predict(work: Work) -> Answer:
         parts,
         numbers,
         (runs, solved),
-        (*found.sentences(), gating),
-        top,
-        {"gated_networks.nc": kept_values(work, runs)},
+        short=top,
+        data={"gated_networks.nc": kept_values(work, runs)},
     )
 
 

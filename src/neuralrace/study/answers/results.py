@@ -1,19 +1,22 @@
-"""What several networks did, as results: trained, predicted, certified."""
+"""What the answers of a study say beyond the library's results, which they are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Generic, final
 
 import numpy as np
 
-from neuralrace.reduction import Race
-from neuralrace.reln import Certificate
+from neuralrace.errors import check_kind
+from neuralrace.explanation import Explanation
+from neuralrace.reduction import ModeTable, Race
+from neuralrace.reln import Certificate, Discovery, NeuronTypes
 from neuralrace.report import curves_of
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
-from neuralrace.study.answers.answer import Several, time_range, to_spread
+from neuralrace.study.answers.answer import R, Several, time_range, to_spread
+from neuralrace.study.answers.matches import Match, Matches
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
@@ -21,6 +24,7 @@ from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_ti
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @final
@@ -29,11 +33,15 @@ class Trained(Result):
     """ReLU networks that were trained: `runs`, and the loss that counts as learned, `level`.
 
     `share` is that loss as a share of the loss of answering zero, if that is how it was asked for.
+    `winner` is the gating that was predicted to learn first, with its time, and `gated` are the
+    times of networks with its gates, where these are known.
     """
 
     runs: Trajectory
     level: float
     share: float | None = None
+    winner: tuple[str, float] | None = None
+    gated: Sequence[float] = ()
 
     @cached_property
     def times(self) -> np.ndarray:
@@ -50,7 +58,7 @@ class Trained(Result):
         return framed(columns, (dict(zip(columns, row, strict=True)) for row in rows), units)
 
     def sentences(self) -> tuple[Sentence, ...]:
-        """When the networks learned, and from which loss to which."""
+        """When the networks learned, when that was predicted, and from which loss to which."""
         first, last, there = self.runs.loss[:, 0], self.runs.loss[:, -1], np.isfinite(self.times)
         lone = len(last) == 1
         who = numbered(len(last), "ReLU network", "One")
@@ -63,11 +71,51 @@ class Trained(Result):
             reached += time_range(self.times[there])
         text = f"{'It starts' if lone else 'They start'} at a loss of {to_spread(first)} and "
         text += f"{'ends' if lone else 'end'} at {to_spread(last)}"
-        return Sentence("reached", f"{reached}."), Sentence("loss", f"{text}.")
+        loss = Sentence("loss", f"{text}.")
+        return Sentence("reached", f"{reached}."), *self._against_contest(), loss
+
+    def _against_contest(self) -> tuple[Sentence, ...]:
+        if self.winner is None:
+            return ()
+        name, predicted = self.winner
+        said = against_prediction(self.times, predicted, name)
+        if len(self.gated):
+            who = numbered(len(self.gated), "gated network", "One")
+            said += f" {who} with the gates of {name} reached it at "
+            said += f"{time_range(np.array(self.gated))}."
+        return (Sentence("predicted", said),)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The losses."""
         return curves_of({"ReLU networks": self.runs}).plot(ax=ax)
+
+
+def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
+    """How much earlier or later than predicted networks learned, and whether seeds differ as much.
+
+    `times` are those of trained networks, (S,), NaN for one that does not learn. `predicted` is the
+    time of the gating `name`.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.study.answers.results import against_prediction
+    >>> against_prediction(np.array([20.1, 20.6, 20.8]), 27.55, "one")
+    'This is 26 % earlier than predicted for one (t = 27.55), which is outside the spread of seeds.'
+    >>> against_prediction(np.array([9.0, 12.0]), 10.0, "one")
+    'This is 5 % later than predicted for one (t = 10), which is within the spread of seeds.'
+
+    ```
+    """
+    there = times[np.isfinite(times)]
+    if not len(there):
+        return f"For {name}, t = {predicted:.4g} was predicted."
+    away = float(there.mean()) / predicted - 1
+    text = f"This is {percent(abs(away))} {'earlier' if away < 0 else 'later'} than predicted for "
+    text += f"{name} (t = {predicted:.4g})"
+    if len(there) == 1:
+        return f"{text}; one network does not tell how far seeds differ."
+    within = there.min() <= predicted <= there.max()
+    return f"{text}, which is {'within' if within else 'outside'} the spread of seeds."
 
 
 @final
@@ -105,7 +153,7 @@ class Predicted(Result):
         return self.frame().drop(columns=["start", "end", "whole"])
 
     def sentences(self) -> tuple[Sentence, ...]:
-        """How near ReLU networks come, how near the gated ones, and what remains."""
+        """How near ReLU networks come, how near the gated ones, what remains, and the gating."""
         off = f"the loss of the gated network is off by {percent(mean(self.theory))} of the "
         off += f"initial loss on average, and by {percent(max(c.max for c in self.theory))} at most"
         said = f"Predicted from the initial weights, with nothing fitted, {off}."
@@ -115,7 +163,8 @@ class Predicted(Result):
         if mean(self.theory) > 1e-3:
             text = remaining_error(bool(self.race.is_exact), self.batch_size)
             found.append(Sentence("remaining", text))
-        return *self._networks(), *found
+        gating = Sentence("gating", f"The gating {self.name} {race_sentence(self.race)}")
+        return *self._networks(), *found, gating
 
     def _networks(self) -> list[Sentence]:
         if not self.follows:
@@ -194,3 +243,147 @@ class Certified(Result):
 def outputs_mean(those: Sequence[Certificate]) -> float:
     """The mean distance of outputs; NaN of none."""
     return float(np.mean([c.outputs_mean for c in those])) if those else np.nan
+
+
+# ---- gatings ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reduced(Several[Race]):
+    """The races of all gatings; `followed` is the gating that other answers are about."""
+
+    followed: str | None = None
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What every gating reduces to."""
+        return tuple(
+            Sentence(
+                "followed" if name == self.followed else "reduces", f"{name} {race_sentence(race)}"
+            )
+            for name, race in self.results.items()
+        )
+
+
+def race_sentence(race: Race) -> str:
+    """What a gating reduces to, and how exact that is.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.study.race_sentence(nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor())))
+    'reduces to 4 independent scalar modes, exactly: no coupling is dropped.'
+
+    ```
+    """
+    check_kind("race", race, Race, "nr.reduce(arch, data)")
+    scalar, count = sum(block.is_scalar for block in race.blocks), len(race.blocks)
+    if not race.reduces:
+        return "does not reduce: one block holds all, and is solved as it is."
+    kind = "scalar modes" if scalar == count else f"blocks, {scalar} of them scalar"
+    what = f"reduces to {count} independent {kind}"
+    if count == 1:
+        what = f"reduces to one {'scalar mode' if scalar else 'block'}"
+    how = (
+        "exactly: no coupling is dropped"
+        if race.is_exact
+        else f"approximately: couplings up to {race.residual:.1e} are dropped"
+    )
+    return f"{what}, {how}."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ordered(Several[ModeTable]):
+    """The modes of all gatings, learned with a `learning_rate`."""
+
+    learning_rate: float = 1.0
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What the tables say, and what their unit of time is."""
+        clock = f"One unit of t is {1 / self.learning_rate:.4g} steps of gradient descent at this "
+        return *super().sentences(), Sentence("clock", f"{clock}learning rate.")
+
+
+# ---- gates of ReLU networks ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Told(Result, Generic[R]):
+    """A result of the library, `found`, with more to say of it."""
+
+    found: R
+
+    def frame(self) -> pandas.DataFrame:
+        """That of the result."""
+        return self.found.frame()
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """That of the result."""
+        return self.found.plot(ax=ax)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Discovered(Told[Discovery]):
+    """Gates that were found, and the gatings of the study that match them."""
+
+    matches: Matches
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What was found, which gating is nearest to it, and what else to know."""
+        first, *rest = self.found.sentences()
+        words = Sentence("words", f"{'; '.join(self.found.in_words)}.")
+        return first, words, *self.matches.sentences(), *rest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Typed(Told[NeuronTypes]):
+    """Types of neurons, and how far the loss of each trained ReLU network is from theirs."""
+
+    away: Sequence[float] = ()
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What the types are, how far networks are from them, and what else to know."""
+        first, *rest = self.found.sentences()
+        if not self.away:
+            return first, *rest
+        who = numbered(len(self.away), "trained ReLU network", "One")
+        text = f"{who} {'is' if len(self.away) == 1 else 'are'} "
+        text += f"{percent(float(np.mean(self.away)))} from it."
+        return first, Sentence("networks", text), *rest
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Explained(Told[Explanation]):
+    """Explanations of the first of `count` networks, and gatings that match the gates found."""
+
+    count: int
+    matches: Sequence[Match] = ()
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """What to use, what just misses, how gates and curves agree, and what else to know."""
+        found = self.found
+        advice, *more = [each for each in found.sentences() if each.id != "made"]
+        which = f" (network 1 of {self.count})" if self.count > 1 else ""
+        both = {"missed": found.just_missed, "both": gates_and_curves(self.matches, found)}
+        return (
+            Sentence("advice", f"{advice.text.removesuffix('.')}{which}."),
+            *(Sentence(name, text) for name, text in both.items() if text),
+            *more,
+        )
+
+
+def gates_and_curves(matches: Sequence[Match], found: Explanation) -> str:
+    """How the gates found can be those of a gating that does not follow the network; or empty."""
+    name = next((match.name for match in matches if match.is_exact), None)
+    row = next((row for row in found.rows if row.name == name), None)
+    if row is None or found.floor is None or not found.floor[1] or row in found.near:
+        return ""
+    times = row.error / found.floor[1]
+    return (
+        f"The gates found are those of {name}, and yet it is {times:.3g} times as far away as "
+        "another seed. Both are true: gates found are rounded to what each neuron "
+        "does most of the time, and the curve also shows the moments when neurons do otherwise."
+    )

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest, Entrant, leads
+from neuralrace.contests import Contest, Entrant, leads, moments
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.results import Sentence
-from neuralrace.study.answers.answer import Answer, Several, printed
+from neuralrace.study.answers.answer import Answer, printed
+from neuralrace.study.answers.results import Reduced
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
-from neuralrace.tolerances import LONGER
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
@@ -25,6 +24,9 @@ ELSEWHERE = ("basis", "unchecked")
 
 SHORT = ("first", "never", "kept", "expected", "limit", "lead")
 """Those that stand at the top of the report."""
+
+BESIDE = ("first", "never", "kept")
+"""Those that stand there below the answer about the ReLU network."""
 
 BLOCKS = 12
 """More blocks than this, of all gatings together, are folded away with their equations."""
@@ -44,6 +46,11 @@ def contest(work: Work) -> Answer:
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     every = leads(losses.curves[0].x, curves) if curves else ()
     said = tuple(s for s in found.sentences(leads=every) if s.id not in ELSEWHERE)
+    short = SHORT
+    if work.asks("relu"):  # which is about the network itself
+        short = BESIDE
+        said = tuple(s._replace(text=f"Among gatings, {s.text}") if s.id == "first" else s
+                     for s in said)  # fmt: skip
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too
@@ -55,7 +62,7 @@ def contest(work: Work) -> Answer:
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     title = "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?"
-    return Answer("contest", title, found, parts, numbers, found, said, SHORT)
+    return Answer("contest", title, found, parts, numbers, found, said, short)
 
 
 def _known_time(entrant: Entrant) -> float:
@@ -116,8 +123,7 @@ def _table(found: Contest) -> Table:
 
 
 def _losses(entrants: Mapping[str, Any]) -> Curves:
-    reached = [e.time for e in entrants.values() if np.isfinite(e.time)]
-    times = np.linspace(0, LONGER * max(reached, default=1.0), 301)
+    times = moments(entrants.values())
     curves = [
         Curve(name, times, e.race.solve(times=times, start=e.start).loss, "theory")
         for name, e in entrants.items()
@@ -135,11 +141,10 @@ def reduce(work: Work) -> Answer:
     races = work.reduced
     asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
     followed = work.followed if asked else None  # the gating that the other answers are about
-    said = tuple(
-        Sentence("followed" if name == followed else "reduces", f"{name} {race_sentence(race)}")
-        for name, race in races.items()
+    found, count = (
+        Reduced(races, "gating", followed),
+        sum(len(race.blocks) for race in races.values()),
     )
-    found, count = Several(races, "gating"), sum(len(race.blocks) for race in races.values())
 
     def parts() -> list[Part]:
         sections = [Section(name, race_parts(race)) for name, race in races.items()]
@@ -152,33 +157,7 @@ def reduce(work: Work) -> Answer:
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
     short = ("followed",) if followed in races else ("reduces",)
-    return Answer("reduce", "What are the equations?", found, parts, numbers, races, said, short)
-
-
-def race_sentence(race: Race) -> str:
-    """What a gating reduces to, and how exact that is.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> nr.study.race_sentence(nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor())))
-    'reduces to 4 independent scalar modes, exactly: no coupling is dropped.'
-
-    ```
-    """
-    check_kind("race", race, Race, "nr.reduce(arch, data)")
-    scalar, count = sum(block.is_scalar for block in race.blocks), len(race.blocks)
-    if not race.reduces:
-        return "does not reduce: one block holds all, and is solved as it is."
-    kind = "scalar modes" if scalar == count else f"blocks, {scalar} of them scalar"
-    what = f"reduces to {count} independent {kind}"
-    if count == 1:
-        what = f"reduces to one {'scalar mode' if scalar else 'block'}"
-    how = (
-        "exactly: no coupling is dropped"
-        if race.is_exact
-        else f"approximately: couplings up to {race.residual:.1e} are dropped"
-    )
-    return f"{what}, {how}."
+    return Answer("reduce", "What are the equations?", found, parts, numbers, races, short=short)
 
 
 def race_parts(race: Race) -> list[Part]:

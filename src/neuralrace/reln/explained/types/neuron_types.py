@@ -35,6 +35,7 @@ from neuralrace.reln.explained.types.timeline import (
     without_chatter,
 )
 from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
+from neuralrace.reln.naming import where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import numbered, percent
@@ -136,6 +137,21 @@ class NeuronTypes(Result):
         seeds are from each other.
         """
         return compare(self.wide, self.trajectory)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """For which samples every type is on at the end, in words, by the labels of the data.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> found = nr.reln.types(nr.tasks.xor(), width=64, scale=1e-3, learning_rate=0.1,
+        ...                       steps=400, types=1, neurons=200)
+        >>> len(found.words)
+        1
+
+        ```
+        """
+        return tuple(where(np.flatnonzero(on == ON), self.data) for on in self.states[-1])
 
     @property
     def rare(self) -> Rest | None:

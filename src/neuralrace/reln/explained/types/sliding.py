@@ -21,6 +21,7 @@ from neuralrace.reln.observed.runs import (
     relu_of,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.text import percent
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Positive, WeightsLike
@@ -76,10 +77,10 @@ class SlidingGates:
             each = (states == SLIDING).sum(axis=0)
             mean = float(each @ self.weight[node]) / (self.weight[node].sum() or 1.0)
             lines.append(
-                f"{node}: neurons with {self.share(node):.0%} of the weight slide; on average a "
-                f"neuron slides on {mean:.1f} of {len(states)} samples."
+                f"{node}: neurons with {percent(self.share(node))} of the weight slide; on average "
+                f"a neuron slides on {mean:.1f} of {len(states)} samples."
             )
-        return "\n".join(lines).replace("%", " %")
+        return "\n".join(lines)
 
 
 @door

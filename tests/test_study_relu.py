@@ -1,0 +1,93 @@
+"""The question `relu`: a prediction, trained networks and gatings in one answer and one picture."""
+
+import json
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.study.outputs import output_of
+from neuralrace.study.sweep_page import curves
+from neuralrace.study.sweeping import answer_cells
+from tests.test_study import xor
+
+FEW = {"networks": 2, "neurons": 200, "types": False}
+SECTIONS = {
+    "relu": FEW,
+    "network": {"widths": 64, "scale": 1e-2},
+    "training": {"steps": 400, "learning_rate": 0.1, "seeds": 2},
+    "contest": {"check": False, "criterion": 0.2, "relative": True},
+}
+
+
+def test_a_report_begins_with_what_the_network_will_do_beside_networks_and_gatings():
+    result = xor(["train", "contest", "relu"], **SECTIONS).run()
+    assert list(result.answers) == ["relu", "contest", "train"]
+    answer = result["relu"]
+    data = result.problem.data
+    own = nr.predict(
+        data, width=64, scale=1e-2, learning_rate=0.1, steps=400, criterion=0.2, networks=2,
+        neurons=200,
+    )  # fmt: skip
+    table = answer.frame().set_index("what")
+    time, low, high = own.time_to(0.2)
+    assert table.loc["wide limit", ["time", "low", "high"]].tolist() == [time, low, high]
+    runs = result["train"].value
+    times = [
+        t[loss <= 0.2 * loss[0]][0] for t, loss in zip([runs.time] * 2, runs.loss, strict=True)
+    ]
+    step = runs.time[1] - runs.time[0]
+    trained = table.loc["trained networks"]
+    assert np.mean(times) - step <= trained["time"] <= np.mean(times)
+    assert table["late"]["wide limit"] == pytest.approx(time / trained["time"] - 1)
+    race = result["contest"].value.entrants["xor"]
+    assert table["time"]["xor"] == race.time
+    solved = race.race.solve(times=runs.time, start=race.start)
+    far = np.mean([nr.compare(runs.isel(seed=i), solved).mean for i in range(2)])
+    assert table["distance"]["xor"] == pytest.approx(far, rel=0.02)
+    names = [curve.name for curve in answer.parts[0].curves]
+    assert names == ["trained networks", "simulated networks", "wide limit", "linear", "xor"]
+    assert answer.top[0].id == "answer"
+    assert result.sentences()[0] == answer.sentences()[0]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"network": {"widths": [8, 8]}},
+        {"network": {"widths": 8, "kind": "orthogonal"}},
+        {"training": {"steps": 30, "batch_size": 2}},
+        {"training": {"steps": 30, "optimizer": {"name": "adam", "learning_rate": 0.01}}},
+    ],
+)
+def test_what_is_not_known_is_left_out_and_the_others_are_answered(sections):
+    result = xor(["relu", "train"], gatings={}, **({"relu": FEW} | sections)).run()
+    assert list(result.answers) == ["train"] and list(result.refused) == ["relu"]
+
+
+def test_types_that_cannot_form_leave_the_times_of_a_cell():
+    """From a large start neurons do not align; the wide limit and the networks have their times."""
+    sections = SECTIONS | {"relu": FEW | {"types": True}, "gatings": {}}
+    study = xor(["relu", "train"], **sections)
+    cells = [{"network.scale": scale, "seed": 1} for scale in (0.1, 1e-2)]
+    found = answer_cells(cells, study=dict(study.document.content), folder=".")
+    for cell in found:
+        assert isinstance(cell, dict) and json.loads(cell["refused"] or "{}") == {}
+        assert cell["time_wide"] == pytest.approx(cell["time_trained"], rel=0.2)
+        assert all(output_of(name) is not None for name in cell)
+    assert np.isnan(found[0]["time_types"])
+
+
+def test_predicted_and_trained_times_of_a_sweep_are_in_one_chart():
+    def times(cells):
+        names = ("time_wide", "time_types", "time_trained", "time_xor", "time_linear")
+        return [{name: cell["x"] + i for i, name in enumerate(names)} for cell in cells]
+
+    found = nr.sweep(times, {"x": [1.0, 2.0, 3.0], "seed": [1, 2]})
+    [chart] = curves(found, ["time_wide", "time_types", "time_trained"])
+    assert [(c.name, c.kind) for c in chart.curves] == [
+        ("time_wide", "theory"), ("time_types", "theory"), ("time_trained", "relu"),
+    ]  # fmt: skip
+    assert np.asarray(chart.curves[2].y).tolist() == [[3.0, 4.0, 5.0]] * 2
+    [other] = curves(found, ["time_xor", "time_linear"])
+    assert other.file != chart.file

@@ -301,7 +301,7 @@ class Network(abc.ABC):
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
         return (
-            by_edge(self.arch, weights),
+            {edge: jnp.asarray(w) for edge, w in by_edge(self.arch, weights).items()},
             x,
             {name: jnp.asarray(g, dtype) for name, g in full.gates.items()},
         )

@@ -350,6 +350,8 @@ def _drawn(found: Sweep, name: str, names: Sequence[str]) -> Iterator[Curve]:
 def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:
     """Whether the logarithms of three or more values are more evenly spaced than the values.
 
+    They range over a decade at least.
+
     Spacings are compared by their standard deviation over their mean.
 
     ```python
@@ -360,7 +362,7 @@ def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:
     ```
     """
     values = np.asarray(values, float)
-    if len(values) < 3 or (values <= 0).any():
+    if len(values) < 3 or (values <= 0).any() or values.max() < 10 * values.min():
         return False
     linear, logs = np.diff(values), np.diff(np.log(values))
     return bool(logs.std() / logs.mean() < linear.std() / linear.mean())

@@ -25,7 +25,7 @@ from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
-from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, ROUNDING, TINY
+from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, NOISY_GROWTH, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -200,7 +200,10 @@ def start_from_weights(
     how = "from weights: two-edge pathways by what is orthogonal to faster modes"
     if tied:
         how = "from weights: what is orthogonal to faster modes, with shared weights"
-        how += "" if noise is None else f", random ones adding {percent(noise)} to growth"
+        if noise is not None and noise <= NOISY_GROWTH:
+            how += f", random ones adding {percent(noise)} to growth"
+        elif noise is not None:
+            how += "; random ones decide how modes grow, so that the network's own are followed"
     elif len(two) < len(blocks):
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None

@@ -31,6 +31,7 @@ from neuralrace.text import several
 from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
+from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
     import pandas
@@ -241,6 +242,7 @@ def consistency(
             wanted="scale=, the standard deviation of random weights, or start=",
             fix="scale=1e-3",
         )
+    check_untied(arch, "which gates are kept")
     leak = checked_leak(leak)
     race = reduce(arch, data)
     random = random_key(key, "consistency")

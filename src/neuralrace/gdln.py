@@ -287,7 +287,7 @@ class Network(abc.ABC):
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
         return (
-            by_edge(self.arch, weights),
+            {e: jnp.asarray(w) for e, w in by_edge(self.arch, weights).items()},
             x,
             {name: jnp.asarray(g, dtype) for name, g in full.gates.items()},
         )

@@ -200,8 +200,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
             text = f"{name}: started from weights that are not decoupled, through paths of three "
             yield Sentence("rough", text + "edges or more, so that its time is approximate.")
         if not entrant.race.is_exact:
-            text = f"{name}: its reduction drops couplings up to {entrant.race.residual:.1e}."
-            yield Sentence("inexact", text)
+            yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")
     yield from lead_sentences(found, leads)
     if check is not None:
         for name in in_order(found):

@@ -31,6 +31,7 @@ from neuralrace.text import several
 from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
+from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
     import pandas
@@ -242,6 +243,7 @@ def consistency(
             fix="scale=1e-3",
         )
     leak = checked_leak(leak)
+    check_untied(arch, "the share of a gating that a ReLU network keeps")
     race = reduce(arch, data)
     random = random_key(key, "consistency")
     if start is None:

@@ -217,7 +217,18 @@ def test_a_contest_from_a_large_start_claims_nothing(scale):
         assert "never" not in str(found)
     small = nr.contest(pairs, criterion=0.1, relative=True, scale=1e-3)
     assert small.sentences()[0].id == "first" and small.frame()["exact"].all()
-    assert any("nr.reln.types" in sentence.text for sentence in small.sentences())
+    assert any("nr.predict" in sentence.text for sentence in small.sentences())
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.1])
+def test_phases_and_half_times_say_that_a_start_is_large(scale):
+    pair = lambda delta: {"linear": nr.tasks.linear_pathways(nr.tasks.extended_xor(delta))}
+    phases = nr.phase_diagram(pair, "delta", [0.5, 1.0], scale=scale, criterion=0.1, relative=True)
+    race = nr.reduce(*pair(0.5)["linear"])
+    weights = nr.GDLN(race.arch).init(0, scale=scale)
+    assert phases.large == (() if scale < 0.01 else (0.5, 1.0))
+    for found in (phases, race.modes(scale=scale), race.modes(weights)):
+        assert (found.sentences()[0].id == "large") == (scale > 0.01)
 
 
 def test_a_race_from_a_large_start_that_does_not_learn_is_unknown_and_not_never():

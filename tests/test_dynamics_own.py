@@ -23,6 +23,7 @@ from neuralrace.dynamics import (
     take_steps,
     unrolled_steps,
 )
+from tests.test_errors import refuses
 
 
 class Product(System):
@@ -200,6 +201,28 @@ class Drift(System):
 
     def during(self, moment):
         return eqx.tree_at(lambda s: s.target, self, moment)
+
+
+class Line(System):
+    def loss(self, state):
+        return 0.5 * jnp.sum(state**2)
+
+
+ANSWERS = {
+    "steps": lambda state: take_steps(Line(), state, Descent(0.5), np.array([0, 1])).final,
+    "flow": lambda state: solve_flow(Line(), state, Flow(1e-6, 1e-9), np.array([0.0, 1.0])).final,
+    "unrolled": lambda state: unrolled_steps(Line(), state, Descent(0.5), 1),
+}
+
+
+@pytest.mark.parametrize("way", ANSWERS)
+def test_a_state_is_arrays(way):
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    for wrong in ([[1.0], [1.0, 2.0]], data, [], [None], jnp.array([1]), "text"):
+        with refuses("state"):
+            ANSWERS[way](wrong)
+    pair = [1.0, 2.0]
+    np.testing.assert_array_equal(ANSWERS[way](pair), ANSWERS[way](jnp.array(pair)))
 
 
 @pytest.mark.parametrize("gap", [1, 3])

@@ -266,6 +266,17 @@ def test_orthogonal_has_equal_singular_values(sizes):
     np.testing.assert_allclose(values, np.full(min(sizes), 0.7), rtol=1e-12)
 
 
+def test_the_start_of_pytorch_is_uniform_with_the_bound_of_what_a_node_reads():
+    relu = nr.ReLUNetwork((4, 500, 2), bias=True)
+    weights = relu.init(0, scale=1.0, kind="torch")
+    reads = {"h": 4, "y": 500}
+    for edge, (_, target) in relu.arch.edges.items():
+        values, bound = np.asarray(weights[edge]), 1 / np.sqrt(reads[target])
+        assert np.abs(values).max() <= bound
+        if values.size > 400:
+            assert values.std() == pytest.approx(bound / np.sqrt(3), rel=0.1)
+
+
 def test_orthogonal_has_no_preferred_sign():
     net = nr.GDLN(nr.Architecture.chain(2, 2))
     keys = jax.random.split(jax.random.key(0), 4000)

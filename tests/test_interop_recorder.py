@@ -1,5 +1,6 @@
 """Weights written while a model trains: what is on disk, going on after a break, bad folders."""
 
+import gc
 import tracemalloc
 
 import numpy as np
@@ -64,6 +65,7 @@ def test_memory_does_not_grow_with_the_records(tmp_path):
     train(net, recorder, 2)
     tracemalloc.start()
     train(net, recorder, 20)
+    gc.collect()
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 200 * 5 * 8 * 4  # a few copies of the weights, not twenty

@@ -189,6 +189,45 @@ def test_modes_that_share_hidden_nodes_between_other_inputs_and_outputs():
     assert together >= 4
 
 
+def test_what_is_called_exact_is_the_time_of_the_whole_network():
+    """Modes that share hidden neurons, of one pathway or several, from weights of many sizes."""
+    rng, exact = np.random.default_rng(4), {False: 0, True: 0}
+    for _ in range(16):
+        task, scale = random_task(rng), rng.choice([0.1, 1.0, 10.0, 50.0])
+        few = slice(0, 1 if rng.random() < 0.5 else 3)
+        task = Task(
+            task.x,
+            task.y,
+            task.masks[few],
+            scale * task.reads[few],
+            scale * task.writes[few],
+            False,
+        )
+        options = {"start": {"c": task.weights()}, "criterion": task.criterion, "leads": False}
+        if not np.isfinite(task.criterion):
+            continue
+        found = nr.contest({"c": task.pair()}, **options).entrants["c"]
+        if found.is_exact:
+            wanted = task.reaches(task.criterion, 1.5 * found.time)
+            assert found.time == pytest.approx(wanted, rel=1e-3)
+            exact[bool(found.start.joined)] += 1
+    assert min(exact.values()) >= 3 and sum(exact.values()) >= 14
+
+
+def test_modes_too_many_to_be_followed_together_are_not_called_exact():
+    """Forty modes of similar strengths: each is disturbed by those that are learned with it."""
+    rng = np.random.default_rng(0)
+    strengths = np.diag(np.linspace(1, 1.5, 40))
+    data = nr.Dataset({"x": np.eye(40)}, {"y": strengths})
+    race = nr.reduce(nr.Architecture.chain(40, 60, 40), data)
+    weights = {"W1": 1e-3 * rng.normal(size=(60, 40)), "W2": 1e-3 * rng.normal(size=(40, 60))}
+    found = nr.contest({"c": race}, start={"c": weights}, criterion=0.5, relative=True)
+    start = found.entrants["c"].start
+    assert start.mixing > 1e-3 and not start.is_exact and not start.joined
+    assert not found.entrants["c"].is_exact and not found.frame()["exact"].any()
+    assert race.start(weights).mixing == start.mixing
+
+
 @pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 5e-324), (3, -1e-120), (3, 2e-310)])
 @pytest.mark.parametrize("as_weights", [False, True])
 def test_a_start_whose_products_underflow_is_refused_by_name(edges, size, as_weights):

@@ -530,6 +530,70 @@ def test_bad_weights_and_targets():
         net(weights, data.gated({"Wh": np.ones(7)}))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_frozen_first_matrix_is_trained_around(seed):
+    """The learned half is linear regression on fixed features; checked step by step."""
+    rng = np.random.default_rng(seed)
+    fixed, x, y = rng.normal(size=(4, 2)), rng.normal(size=(9, 2)), rng.normal(size=(9, 3))
+    sizes, edges = {"x": 2, "h": 4, "y": 3}, {"in": ("x", "h"), "out": ("h", "y")}
+    arch = nr.Architecture(sizes, edges, frozen={"in": fixed})
+    for net in (nr.GDLN(arch), nr.ReLUNetwork(arch)):
+        w = rng.normal(size=(3, 4))
+        run = nr.train(net, {"out": w}, nr.Dataset({"x": x}, {"y": y}), learning_rate=0.05, steps=7)
+        h = x @ fixed.T
+        h = np.maximum(h, 0) if isinstance(net, nr.ReLUNetwork) else h
+        for loss in run.loss:
+            error = y - h @ w.T
+            assert loss == pytest.approx((error**2).sum() / 18, rel=1e-9)
+            w = w + 0.05 * error.T @ h / 9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_certificates_of_shared_weights(seed):
+    """Outputs, loss and hidden structure of two runs, against the definitions in NumPy."""
+    rng = np.random.default_rng(seed)
+    arch = nr.Architecture.recurrent(2, 4, 2, 3, readout="all", leak=0.5 if seed % 2 else None)
+    draw = lambda nodes: {v: rng.normal(size=(6, arch.sizes[v])) for v in nodes}
+    data = nr.Dataset(draw(arch.inputs), draw(arch.outputs))
+    relu, gated = nr.ReLUNetwork(arch), nr.GDLN(arch)
+    weights = {name: 0.4 * rng.normal(size=shape) for name, shape in arch.shapes.items()}
+    gates = {v: rng.integers(0, 2, (6, 4)).astype(float) for v in arch.hidden}
+    runs = [
+        nr.train(net, weights, on, learning_rate=0.01, steps=12, record_every=3,
+                 record={"weights": True, **nr.reln.evidence(net, on)})
+        for net, on in ((relu, data), (gated, data.gated(gates)))
+    ]  # fmt: skip
+    found = nr.reln.certify(*runs)
+
+    def outputs(run, k, gate):
+        at = {name: np.asarray(w[k]) for name, w in run.values["weights"].items()}
+        h, given, hidden = np.zeros((6, 4)), [], {}
+        for t in (1, 2, 3):
+            z = data.x[f"x{t}"] @ at["Wx"].T
+            if t > 1:
+                z = z + h @ at["Wh"].T + (0.5 * h if seed % 2 else 0)
+            h = hidden[f"h{t}"] = gate(f"h{t}", z)
+            given.append(h @ at["Wy"].T)
+        return np.concatenate(given, axis=1), hidden
+
+    wanted = np.concatenate([data.y[f"y{t}"] for t in (1, 2, 3)], axis=1)
+    unit = np.linalg.norm(wanted - outputs(runs[0], 0, lambda _, z: np.maximum(z, 0))[0]) / 6**0.5
+    for k in range(len(found.time)):
+        (ours, mine), (theirs, other) = (
+            outputs(runs[0], k, lambda _, z: np.maximum(z, 0)),
+            outputs(runs[1], k, lambda node, z: gates[node] * z),
+        )
+        close(found.outputs[k], np.linalg.norm(ours - theirs, axis=1) / unit, 1e-6)
+        if set(found.similarity) == set(arch.hidden):
+            for v in arch.hidden:
+                a, b = (h[v] @ h[v].T for h in (mine, other))
+                a, b = a / (np.linalg.norm(a) or 1), b / (np.linalg.norm(b) or 1)
+                assert found.similarity[v][k] == pytest.approx(
+                    np.linalg.norm(a - b) / 2**0.5, abs=1e-5
+                )
+    assert found.similarity and nr.reln.certify(runs[0], runs[0]).holds()
+
+
 def test_what_does_not_know_ties_says_so():
     """Never silently wrong: an untied answer for a tied network would be."""
     arch, data = case()
@@ -541,6 +605,10 @@ def test_what_does_not_know_ties_says_so():
         lambda: nr.contest({"a": (arch, data), "b": (arch, data)}, scale=1e-3),
         lambda: nr.reln.activity(run, data),
         lambda: nr.reln.discover(run, data),
+        lambda: nr.reln.sliding_gates(
+            nr.ReLUNetwork(auto), {"W1": np.eye(2, 3)}, eye, learning_rate=0.1
+        ),
+        lambda: nr.reln.consistency(arch, data, scale=1e-3),
         lambda: nr.explain(run, data=data),
         lambda: nr.linear.balance(nr.GDLN(auto), {"W1": np.eye(2, 3)}),
         lambda: nr.linear.saddles(nr.GDLN(auto), eye),

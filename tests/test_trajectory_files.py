@@ -95,12 +95,19 @@ import neuralrace as nr
 folder = sys.argv[1]
 before = nr.Trajectory([0, 1], [1.0, 0.5])
 before.save(f"{folder}/run.nc")
+nr.compare(before, before).save(f"{folder}/compared.npz")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is then an OSError
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 try:
     nr.Trajectory([0, 1], [1.0, 0.5], values={"v": np.ones((2, 100_000))}).save(f"{folder}/run.nc")
 except nr.NeuralRaceError as error:
-    print("caught", os.listdir(folder), nr.load(f"{folder}/run.nc").loss.tolist())
+    print("caught", sorted(os.listdir(folder)), nr.load(f"{folder}/run.nc").loss.tolist())
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+try:
+    nr.compare(before, nr.Trajectory([0, 1], [1.0, 0.0])).save(f"{folder}/compared.npz")
+except nr.NeuralRaceError as error:
+    mean = nr.results.Result.load(f"{folder}/compared.npz").mean
+    print("caught", sorted(os.listdir(folder)), mean)
 """
 
 
@@ -113,7 +120,8 @@ def test_a_full_disk_is_an_error_that_can_be_caught(tmp_path):
         env=THIS_PACKAGE,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "caught ['run.nc'] [1.0, 0.5]\n"
+    files = "caught ['compared.npz', 'run.nc']"
+    assert done.stdout == f"{files} [1.0, 0.5]\n{files} 0.0\n"
 
 
 def test_only_files_are_replaced(tmp_path):

@@ -22,13 +22,17 @@ SIZE = (7.2, 5.2)
 """Inches: two columns of a paper."""
 
 
+ASKED = ["contest", "predict", "train", "discover"]
+"""The questions whose answers are drawn."""
+
+
 def main(folder: Path = FOLDER) -> None:
     """Run both studies and write their overview as `demo.png` into the folder."""
     import matplotlib.pyplot as plt
 
     jax.config.update("jax_enable_x64", True)
     xor = nr.Study.load(STUDIES / "xor_transition.toml").run()
-    contexts = nr.Study.load(STUDIES / "demo.toml").run()
+    contexts = nr.Study.load(STUDIES / "demo.toml").changed({"questions": ASKED}).run()
     folder.mkdir(parents=True, exist_ok=True)
     with style():
         figure = overview(xor, contexts)

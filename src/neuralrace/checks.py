@@ -6,8 +6,10 @@ says what was got and what was wanted, and how to fix it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
+from neuralrace.errors import (
+    NeuralRaceError,
+    check_kind,
+    listed,
+    require,
+    spelled,
+    whole_number,
+)
 from neuralrace.tolerances import SMALLEST_SCALE
 
 if TYPE_CHECKING:
@@ -45,6 +54,7 @@ __all__ = [
     "shown",
     "switch",
     "writable_folder",
+    "write_whole",
 ]
 
 SHOWN = 80
@@ -338,19 +348,38 @@ def writable_folder(folder: Path, what: str = "the folder") -> Path:
     return folder
 
 
-def put_file(path: Path, content: bytes) -> Path:
-    """Write a file, in a folder that is made where it is missing."""
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file whole or not at all: beside it first, then moved into place."""
+    require(
+        path.name and (path.is_file() or not path.exists()),
+        f"{str(path)!r} is not a file",
+        got="the path of a folder or of a device",
+        wanted="the path of a file",
+        fix="name the file: folder / 'run.nc'",
+    )
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
     except OSError as error:
         raise NeuralRaceError(
-            f"cannot write {str(path)!r}",
-            got=error.strerror or type(error).__name__,
-            wanted="a file that can be written",
-            fix="choose another folder, or make room",
+            f"cannot write to the folder {str(path.parent)!r}",
+            got=f"{error.strerror or error}, writing {path.name!r} ({len(content)} bytes)",
+            wanted="a folder that exists, is writable and has room",
+            fix="make the folder, free some space or choose another; call again",
         ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
     return path
+
+
+def put_file(path: Path, content: bytes) -> Path:
+    """Write a file, in a folder that is made where it is missing."""
+    return write_whole(writable_folder(path.parent) / path.name, content)
 
 
 # ---- random keys ---------------------------------------------------------------------------------

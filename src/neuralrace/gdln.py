@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import DTypeLike
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import one_of, random_key
 from neuralrace.dataset import Dataset, check_data, check_targets, matched
 from neuralrace.door import door
@@ -46,7 +46,7 @@ __all__ = [
     "Network",
 ]
 
-INIT_KINDS = ("gaussian", "xavier", "orthogonal")
+INIT_KINDS = ("gaussian", "xavier", "orthogonal", "torch")
 """The kinds of initial weights that `init` draws."""
 
 NAMED = 5
@@ -224,8 +224,10 @@ class Network(abc.ABC):
         **Arguments:** `key` of `jax.random.key`; `scale`, one number or one for every edge;
         `kind`: `"gaussian"` has standard deviation `scale`; `"xavier"` is Gaussian with variance
         `scale² · 2 / (fan in + fan out)`; `"orthogonal"` has every singular value equal to
-        `scale`. `dtype` defaults to JAX's float. Of an array of more than two axes, such as a
-        kernel, the first counts the targets; each has all further numbers as its fan in.
+        `scale`; `"torch"` is uniform between ± `scale` / √(fan in), as PyTorch starts `nn.Linear`
+        and its bias, where the fan in is all that a node reads but a bias. `dtype` defaults to
+        JAX's float. Of an array of more than two axes, such as a kernel, the first counts the
+        targets; each has all further numbers as its fan in.
 
         ```python
         >>> import jax, neuralrace as nr
@@ -246,6 +248,9 @@ class Network(abc.ABC):
             if kind == "orthogonal":
                 flat = (shape[0], math.prod(shape[1:]))
                 draw = jax.nn.initializers.orthogonal()(edge_key, flat, dtype).reshape(shape)
+            elif kind == "torch":
+                bound = 1 / math.sqrt(self._read(edge))
+                draw = jax.random.uniform(edge_key, shape, dtype, -bound, bound)
             else:
                 draw = jax.random.normal(edge_key, shape, dtype)
             if kind == "xavier":
@@ -253,6 +258,15 @@ class Network(abc.ABC):
                 draw = draw * math.sqrt(2 / fans)
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
         return {edge: weights[edge] for edge in self.arch.matrices}
+
+    def _read(self, name: str) -> int:
+        """How many numbers each neuron reads that the edges of a matrix lead to, biases aside."""
+        arch, shape = self.arch, self.shapes[name]
+        if len(shape) > 2:
+            return math.prod(shape[1:])
+        _, target = arch.edges[arch.matrices[name][0][0]]
+        sources = [arch.edges[edge][0] for edge in arch.incoming[target]]
+        return sum(arch.sizes[node] for node in sources if node != BIAS) or 1
 
     @door
     def checked_scales(
@@ -287,7 +301,7 @@ class Network(abc.ABC):
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
         return (
-            {e: jnp.asarray(w) for e, w in by_edge(self.arch, weights).items()},
+            {edge: jnp.asarray(w) for edge, w in by_edge(self.arch, weights).items()},
             x,
             {name: jnp.asarray(g, dtype) for name, g in full.gates.items()},
         )

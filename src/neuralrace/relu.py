@@ -10,12 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset, check_data
 from neuralrace.door import door
-from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
-from neuralrace.types import WeightsLike
+from neuralrace.types import Finite, WeightsLike
 
 __all__ = [
     "ReLUNetwork",
@@ -51,17 +49,13 @@ class ReLUNetwork(Network):
 
     leak: float
 
+    @door
     def __init__(
-        self, arch: Architecture | Sequence[int], leak: float = 0.0, bias: bool = False
+        self, arch: Architecture | Sequence[int], leak: Finite = 0.0, bias: bool = False
     ) -> None:
-        if not isinstance(arch, Architecture):
-            check_kind("arch", arch, (tuple, list), "for a chain pass its sizes: (2, 128, 1)")
-            arch = Architecture.chain(*arch)
-        leak = real_number(
-            "the leak", leak, wanted="usually 0 ≤ leak < 1", fix="leak=0.0 is the plain ReLU"
-        )
-        object.__setattr__(self, "arch", arch.with_bias() if switch("bias", bias) else arch)
-        object.__setattr__(self, "leak", leak)
+        arch = arch if isinstance(arch, Architecture) else Architecture.chain(*arch)
+        object.__setattr__(self, "arch", arch.with_bias() if bias else arch)
+        object.__setattr__(self, "leak", float(leak))
 
     @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:

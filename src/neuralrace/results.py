@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from neuralrace.checks import file_path, put_file
+from neuralrace.checks import file_path, write_whole
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.text import percent, table_lines
 
@@ -136,7 +136,7 @@ class Result(ABC):
         store, file = _Store(), io.BytesIO()
         text = json.dumps({"result": store.written(self), "objects": store.objects})
         np.savez_compressed(file, **store.arrays, text=np.array(text))  # type: ignore[arg-type]
-        return put_file(path, file.getvalue())
+        return write_whole(path, file.getvalue())
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:

@@ -202,6 +202,9 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
+MIXED = 1e-4
+"""Modes are followed apart where hidden directions that they share matter by at most this part."""
+
 LARGE_START = 0.1
 """A start is large where the loss of a race there is off by more than this part of the network's.
 

@@ -143,7 +143,7 @@ def check_untied(arch: Architecture, what: str) -> None:
         f"{what} is not known for networks with shared or frozen weights",
         got=f"ties {listed(arch.ties)}, frozen edges {listed(arch.frozen)}",
         wanted="a network whose edges each have weights of their own",
-        fix="nr.train, nr.flow, their ensembles, nr.path_statistics and nr.compress know them",
+        fix="nr.reduce, nr.train, nr.flow, nr.path_statistics and nr.compress know them",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from neuralrace.cli.options import (
     with_look,
 )
 from neuralrace.errors import NeuralRaceError, require
+from neuralrace.text import several
 
 if TYPE_CHECKING:
     from neuralrace.study import Study
@@ -89,6 +91,10 @@ def new(
     from neuralrace.study import new_study
 
     path = new_study(file, csv, items=items, x=x, y=y)
+    if csv is not None:
+        task = tomllib.loads(path.read_text())["task"]
+        inputs, targets = several(task["x"]), several(task["y"])
+        click.echo(f"Inputs: {inputs}. Targets: {targets}. --x and --y change that.")
     click.echo(f"{path}: change it to your question, then run")
     click.echo(f"  neuralrace check {path}")
     click.echo(f"  neuralrace run {path}")

@@ -439,7 +439,7 @@ def contest(
     xor        9.374   8.2 %     0.433  yes            1.00  kept       yes  closed form
     aligned    8.215  -5.2 %       0.5  –              1.00  –          yes  solved race
     The check covers the first half of learning only, and the criterion is below that.
-    For the whole curve, see types of neurons (nr.reln.types).
+    For the whole curve, see nr.predict.
     Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
     At losses between 0.49 and 0.49 xor leads.
     >>> nr.contest(data).winner

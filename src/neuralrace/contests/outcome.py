@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -13,6 +14,7 @@ from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
 from neuralrace.door import door
 from neuralrace.errors import require
+from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
 from neuralrace.tolerances import EQUAL, FALLEN, MENTIONED
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
     from neuralrace.contests.contest import Contest
+    from neuralrace.reduction import Start
 
 COLUMNS = (
     "candidate",
@@ -182,8 +185,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
     yield Sentence("first", first_sentence(found))
     if check is None:
         text = "Not checked: would a ReLU network keep these gates? Ask check(). For what a ReLU "
-        text += "network learns without gates that are given, see types of neurons "
-        text += "(nr.reln.types)."
+        text += "network learns without gates that are given, see nr.predict."
         yield Sentence("unchecked", text)
     else:
         short = found.winner in check.kept and not check.detail(str(found.winner))
@@ -199,6 +201,8 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
         if entrant.starts_roughly:
             text = f"{name}: started from weights that are not decoupled, through paths of three "
             yield Sentence("rough", text + "edges or more, so that its time is approximate.")
+        elif not entrant.start.is_exact and not entrant.start.is_large:
+            yield Sentence("rough", f"{name}: {_what_is_left_out(entrant.start)}")
         if not entrant.race.is_exact:
             yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")
     yield from lead_sentences(found, leads)
@@ -214,7 +218,16 @@ def _what_is_large(found: Contest) -> str:
     off = [f"{percent(s.gap)} for {n}" for n, s in starts.items() if s.is_large and s.gap]
     return (
         "The start is too large for learning times to be known: the loss of the race there is off "
-        f"by {several(off)}. What follows holds from the part of the start that grows, alone."
+        f"by {several(off)}. {LARGE_HOLDS}"
+    )
+
+
+def _what_is_left_out(start: Start) -> str:
+    """Why a time from weights is approximate, and by how much."""
+    part = max(start.mixing, start.gap or 0.0)
+    size = f", by a part of about {part:.1g}" if isfinite(part) else ""
+    return (
+        f"its time is approximate{size}: its modes share hidden neurons, or its start is not small."
     )
 
 

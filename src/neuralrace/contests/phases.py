@@ -20,6 +20,7 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.progress import progress
 from neuralrace.reduction.find_blocks import Exactness
+from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
@@ -124,6 +125,16 @@ class PhaseDiagram(Result):
                 )
                 advance(1)
         return tuple(found)
+
+    @property
+    def large(self) -> tuple[float, ...]:
+        """The values at which a start is too large for learning times to be known."""
+        contests = ((value, self.contests[value]) for value in map(float, self.values))
+        return tuple(
+            value
+            for value, contest in contests
+            if any(entrant.start.is_large for entrant in contest.entrants.values())
+        )
 
     @property
     def unknown(self) -> dict[str, tuple[float, ...]]:
@@ -266,6 +277,9 @@ class PhaseDiagram(Result):
             places = f"{self.values[0]:.4g} to {self.values[-1]:.4g}"
         known = [kept for kept in self.checked or () if kept is not None]
         often = f"; ReLU networks would keep the winner's gates at {sum(known)} of {len(known)} "
+        if self.large:
+            said = f"At {len(self.large)} of {len(self.values)} values the start is too large for "
+            yield Sentence("large", f"{said}learning times to be known. {LARGE_HOLDS}")
         yield Sentence("first", f"{text}{places}{f'{often}values' if known else ''}.")
         if self.checked is None:
             text = "Not checked: would ReLU networks keep these gates? Ask check()."

@@ -18,7 +18,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
-from neuralrace.reduction.start import check_start_known, later, start_from_scale
+from neuralrace.reduction.start import check_start_known, joined, later, start_from_scale
 from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
@@ -136,8 +136,8 @@ class Entrant:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the reduction drops nothing, and the start leaves out little (`Start.gap`)."""
-        return self.race.is_exact and not self.start.is_large
+        """Whether the reduction drops nothing, and nothing that the start leaves out matters."""
+        return self.race.is_exact and self.start.is_exact
 
     @property
     def lateness(self) -> str:
@@ -160,7 +160,7 @@ class Entrant:
     @property
     def has_form(self) -> bool:
         """Whether the race has a closed form from its start."""
-        return self.race.complete_form(self.start) is not None
+        return not self.start.joined and self.race.complete_form(self.start) is not None
 
     @property
     def strength(self) -> float:
@@ -262,7 +262,7 @@ class Rule:
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = candidate if isinstance(candidate, Race) else reduce(*candidate, **options)
         source = self._source(name, race)
-        start = race.start(source)
+        start = joined(race.blocks, race.split, race.outside, race.start(source))
         initial = initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
         require(
@@ -537,7 +537,7 @@ def learning_time(
         w.any() for weights in start.weights for w in weights.values()
     ):
         return LearningTime(np.inf, "weights of zero never move")
-    form = race.complete_form(start)
+    form = None if start.joined else race.complete_form(start)
     if form is not None:
         return LearningTime(float(form.time_to_loss(criterion)), "closed form")
     found, rests = _solved_time(race, start, criterion, longest, rtol)
@@ -589,13 +589,14 @@ def _nudged(start: Start) -> Start:
     Single numbers stay as they are: in scalar races that start alike, rounding breaks no symmetry.
     """
     rng = np.random.default_rng(0)
-    weights = tuple(
-        {e: w + NOISE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
-        if any(w.size > 1 for w in block.values())
-        else block
-        for block in start.weights
-    )
-    return replace(start, weights=weights)
+
+    def nudged(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if all(w.size == 1 for w in block.values()):
+            return dict(block)
+        return {e: w + NOISE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
+
+    network = None if start.network is None else nudged(start.network)
+    return replace(start, weights=tuple(map(nudged, start.weights)), network=network)
 
 
 def _rests(solution: Trajectory, end: int) -> bool:

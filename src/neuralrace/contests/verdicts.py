@@ -32,7 +32,7 @@ from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
-CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
+CHANGING = "For the whole curve, see nr.predict."
 """What to use where no constant gating says when a ReLU network learns."""
 
 ALIGNED = "aligned"
@@ -289,7 +289,8 @@ class Check:
         if np.isnan(self.kept[winner]):
             reason = self.unchecked.get(winner, "their kept share is not known")
             return f"The gates of {winner} were not checked: {reason}."
-        return f"The gates of {winner}: {self.describe(winner)}."
+        are = " are" if self.fastest and self.verdict(winner) in DESCRIBED else ":"
+        return f"The gates of {winner}{are} {self.describe(winner)}."
 
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> str:
         """What to expect if the winner is not kept, according to the aligned gates."""

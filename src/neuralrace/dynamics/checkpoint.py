@@ -17,9 +17,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from neuralrace.checks import kind_of, writable_folder
+from neuralrace.checks import kind_of, writable_folder, write_whole
 from neuralrace.errors import listed, require, warn_user
-from neuralrace.trajectory.files import write_whole
 from neuralrace.trajectory.metadata import versions
 
 

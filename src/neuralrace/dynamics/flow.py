@@ -255,7 +255,8 @@ def solve_flow(
     import diffrax
 
     until, times = until or Until(), checked_times(times)
-    dtype = jnp.result_type(*jax.tree.leaves(checked_state(state)))
+    state = checked_state(state)
+    dtype = jnp.result_type(*jax.tree.leaves(state))
     t, method, ends = in_precision(dtype, (times, method, jax.tree.map(np.asarray, until)))
     with _watched() as run:
         solution, last, final = _compiled(run, system, state, method, t, ends)
@@ -305,18 +306,6 @@ def _compiled_many(
         return *solution.ys[0], final, fine
 
     return jax.vmap(one, in_axes=(axes, 0))(system, states)
-
-
-@eqx.filter_jit
-def _compiled(
-    run: Array | None,
-    system: System,
-    state: State,
-    method: Flow,
-    times: Array,
-    until: Until,
-) -> PyTree:
-    return _solved(run, system, state, method, times, until)
 
 
 def _solved(
@@ -383,6 +372,9 @@ def _solved(
     assert solution.ys is not None
     final = solution.ys[1][0]
     return solution, observed(None, final, None), system.shown(state_of(final))
+
+
+_compiled = eqx.filter_jit(_solved)
 
 
 def _square(tree: PyTree) -> Array:

@@ -537,4 +537,5 @@ def unrolled_steps(system: System, state: State, method: Stepper, count: Whole) 
         state, memory = inner
         return method.step(system, state, memory)[1:]
 
-    return jax.lax.fori_loop(0, count, step, (checked_state(state), method.begin(state)))[0]
+    state = checked_state(state)
+    return jax.lax.fori_loop(0, count, step, (state, method.begin(state)))[0]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.checks import shown
+from neuralrace.checks import real_array, shown
 from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
@@ -222,19 +222,35 @@ class Batches(eqx.Module):
 
 
 def checked_state(state: State) -> State:
-    """A state with at least one array, all of them of floating-point numbers, or an error."""
+    """A state with at least one array, all of them of floating-point numbers, or an error.
+
+    A list of plain numbers is an array.
+    """
+    fix = "for example state=jnp.array([1.0, 2.0])"
+    state = jax.tree.map(
+        lambda leaf: real_array("state", leaf, fix=fix) if isinstance(leaf, list) else leaf,
+        state,
+        is_leaf=_is_numbers,
+    )
     leaves = jax.tree.leaves(state)
     kinds = [getattr(leaf, "dtype", np.dtype(type(leaf))) for leaf in leaves]
     require(
         leaves
+        and not isinstance(state, Dataset)
         and all(jnp.issubdtype(kind, np.floating) for kind in kinds)
         and not any(isinstance(leaf, np.ma.MaskedArray) for leaf in leaves),
         "state is not valid",
         got=shown(state),
         wanted="arrays of floating-point numbers, in any pytree",
-        fix="for example state=jnp.array([1.0, 2.0])",
+        fix=fix,
     )
     return state
+
+
+def _is_numbers(node: PyTree) -> bool:
+    """Whether a part of a state is a list of plain numbers, nested or not."""
+    leaves = jax.tree.leaves(node) if isinstance(node, list) else []
+    return bool(leaves) and all(isinstance(leaf, int | float) for leaf in leaves)
 
 
 def checked_batch_size(batch_size: int, samples: int) -> int:

@@ -145,7 +145,7 @@ class Explanation(Result):
     >>> from neuralrace.explanation import Explanation, Row
     >>> run = Trajectory([0, 1], [0.5, 0.1])
     >>> rows = (Row("types", "types", run, 24, loss=0.01, outputs=0.02),
-    ...         Row("xor", "gating", run, 8, loss=0.02, outputs=0.03))
+    ...         Row("xor", "gating", run, 8, loss=0.02, outputs=0.03, kept=0.97))
     >>> found = Explanation(rows, floor=(0.01, 0.02), runs=(run,), made="two rows")
     >>> found.best.name, found.times_floor("xor")
     ('xor', (2.0, 1.5))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import file_path
+from neuralrace.checks import file_path, write_whole
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
@@ -156,17 +156,6 @@ def write_safetensors(
     return write_whole(path, b"".join([len(text).to_bytes(8, "little"), text, *parts]))
 
 
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write a file whole or not at all: a reader never sees a part of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
-
-
 NETWORK = "neuralrace_network"
 """The entry of a file that describes the network of the weights, in JSON."""
 
@@ -247,17 +236,9 @@ def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
     arrays = exact_weights(net, weights)
     graph = net.arch.describe()
     text = json.dumps(graph | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {}))
-    try:
-        if place.suffix == ".safetensors":
-            return write_safetensors(place, arrays, {NETWORK: text})
-        return write_whole(place, _npz(arrays | {NETWORK: np.array(text)}))
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write {str(place)!r}",
-            got=error.strerror or type(error).__name__,
-            wanted="a folder that exists and is writable",
-            fix="make the folder first",
-        ) from error
+    if place.suffix == ".safetensors":
+        return write_safetensors(place, arrays, {NETWORK: text})
+    return write_whole(place, _npz(arrays | {NETWORK: np.array(text)}))
 
 
 def read_network(path: Path, leak: float | None) -> tuple[Network, dict[str, np.ndarray]]:

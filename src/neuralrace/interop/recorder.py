@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralrace.checks import file_path, writable_folder
+from neuralrace.checks import file_path, writable_folder, write_whole
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
-from neuralrace.interop.files import read_bytes, read_network, save_weights, write_whole
+from neuralrace.interop.files import read_bytes, read_network, save_weights
 from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.torch_in import (
     TorchModule,

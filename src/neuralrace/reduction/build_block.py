@@ -14,9 +14,13 @@ from neuralrace.reduction.mixtures import (
     Mixer,
     Pair,
     as_wide_as,
+    columns,
+    forward,
+    gated,
     in_unit_sizes,
     longest_path,
     rows_of,
+    steps_of,
     through_class,
     ways,
 )
@@ -101,29 +105,19 @@ def _by_length_and_class(mixer: Mixer) -> list[Matrix]:
     Learned edges count with 1 and frozen ones with their number. These are the coefficients of the
     drive of one mode at the powers of its shared weights.
     """
-    arch, of = mixer.arch, mixer.arch.class_of
+    arch, of, gates = mixer.arch, mixer.arch.class_of, columns(mixer.factor.gates)
     found: dict[tuple[str, str, int], Any] = {}
-    count = longest_path(arch) + 1
+    count, steps = longest_path(arch) + 1, steps_of(arch, gates)
+    # the number of learned edges so far is the place in a row
+    longer = dict.fromkeys(arch.edges, np.eye(count, k=1))
+    turned = longer | {e: number * np.eye(count) for e, number in arch.frozen.items()}
     for source in arch.inputs:
-        start = np.zeros((count, mixer.factor.count))
-        start[0] = mixer.factor.gates.get(source, 1.0)
-        at: dict[str, np.ndarray] = {source: start}
-        for node in arch.order:
-            for edge in arch.incoming[node]:
-                if (before := at.get(arch.edges[edge][0])) is None:
-                    continue
-                flow = before * mixer.factor.gates.get(edge, 1.0)
-                if edge in arch.frozen:
-                    flow = flow * arch.frozen[edge]
-                else:
-                    flow = np.concatenate([np.zeros_like(flow[:1]), flow[:-1]])
-                at[node] = at[node] + flow if node in at else flow
-            if node in at and node != source:
-                at[node] = at[node] * mixer.factor.gates.get(node, 1.0)
-        for target in (t for t in arch.outputs if t in at):
-            for length in np.flatnonzero(at[target].any(axis=1)).tolist():
+        begin = np.repeat(np.eye(1, count), mixer.factor.count, axis=0)
+        h = forward(steps, {source: gated(begin, gates.get(source))}, turned)
+        for target in (t for t in arch.outputs if t in h):
+            for length in np.flatnonzero(h[target].any(axis=0)).tolist():
                 pair = target, source
-                matrix = mixer.yx({pair: rows_of(mixer.factor, at[target][length])})[pair]
+                matrix = mixer.yx({pair: rows_of(mixer.factor, h[target][:, length])})[pair]
                 key = of[target], of[source], length
                 found[key] = found.get(key, 0.0) + matrix
     return list(found.values())

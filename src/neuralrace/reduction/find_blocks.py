@@ -93,7 +93,8 @@ def _with_copies(blocks: Sequence[tuple[Block, Hashable]]) -> tuple[Block, ...]:
 def hidden_room(arch: Architecture, blocks: Sequence[Block]) -> Iterator[tuple[int, str, int, int]]:
     """How many hidden directions every block has, and how many neurons stronger blocks leave it.
 
-    Each result is the place of a block, a class of hidden nodes of the network, and the two. In decoupled weights every block has hidden directions of its own (MHS Assumption 2.1.2).
+    Each result is the place of a block, a class of hidden nodes of the network, and the two.
+    In decoupled weights every block has hidden directions of its own (MHS Assumption 2.1.2).
     """
     of, left = arch.class_of, dict(arch.sizes)
     ends = {of[v] for v in (*arch.inputs, *arch.outputs)}

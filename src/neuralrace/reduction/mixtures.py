@@ -9,7 +9,8 @@ cost that grows with the edges and gate classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -21,7 +22,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
 from neuralrace.tolerances import NOISE
-from neuralrace.types import Matrix
+from neuralrace.types import Array, Matrix
 from neuralrace.weights import by_edge
 
 Pair = tuple[str, str]
@@ -36,6 +37,44 @@ SIZE_FLOOR = 1e-6
 Rotating data leaves rounding of about 1e-15 of a node in every direction; relative to this floor it
 is 1e-9.
 """
+
+
+Steps: TypeAlias = Sequence[
+    tuple[str, np.ndarray | None, Sequence[tuple[str, str, np.ndarray | None]]]
+]
+"""Every node with its gate, and its edges with their sources and gates, from the bottom up."""
+
+
+def columns(gates: Mapping[str, Array]) -> dict[str, np.ndarray]:
+    """Gates as columns, one for each sample or one for each neuron of a node."""
+    return {name: np.asarray(g, np.float64).reshape(len(g), -1) for name, g in gates.items()}
+
+
+def steps_of(arch: Architecture, gates: Mapping[str, np.ndarray]) -> Steps:
+    """What `forward` goes through; gates are `columns`."""
+    ends = lambda node: [(arch.edges[e][0], e, gates.get(e)) for e in arch.incoming[node]]
+    return [(v, gates.get(v), ends(v)) for v in arch.order if v not in arch.inputs]
+
+
+def forward(
+    steps: Steps, x: Mapping[str, np.ndarray], turned: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The activity of every node that some of these inputs reach: h_v = g_v Σ_e g_e h_s(e) W_eᵀ.
+
+    `turned` are the transposed weights W_eᵀ, with leading axes or without; edges that it lacks do
+    not count. Inputs come with their gates.
+    """
+    h = dict(x)
+    for node, gate, incoming in steps:
+        parts = [gated(h[s] @ turned[e], g) for s, e, g in incoming if s in h and e in turned]
+        if parts:
+            h[node] = gated(functools.reduce(np.add, parts), gate)
+    return h
+
+
+def gated(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
+    """The activity times its gate; None is always on."""
+    return h if gate is None else h * gate
 
 
 def edge_depths(arch: Architecture) -> dict[str, int]:
@@ -155,21 +194,12 @@ class Mixer:
 
     def path_sums(self, scalars: Mapping[str, complex]) -> dict[Pair, np.ndarray]:
         """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`."""
-        gates, edges = self.factor.gates, self.arch.edges
-        sums: dict[Pair, np.ndarray] = {}
-        for source in self.arch.inputs:
-            at = {source: np.ones(self.factor.count)}
-            for node in self.arch.order:
-                for edge in self.arch.incoming[node]:
-                    before = edges[edge][0]
-                    if before in at and scalars[edge] != 0:
-                        flow = scalars[edge] * at[before] * gates.get(edge, 1.0)
-                        at[node] = at[node] + flow if node in at else flow
-                if node in at and node in gates:
-                    at[node] = at[node] * gates[node]
-                if node in at and not at[node].any():
-                    del at[node]
-            sums |= {(t, source): at[t] for t in self.arch.outputs if t in at}
+        gates, ones = columns(self.factor.gates), np.ones((self.factor.count, 1))
+        turned = {edge: np.array([[z]]) for edge, z in scalars.items() if z != 0}
+        steps, sums = steps_of(self.arch, gates), {}
+        for s in self.arch.inputs:
+            h = forward(steps, {s: gated(ones, gates.get(s))}, turned)
+            sums |= {(t, s): h[t][:, 0] for t in self.arch.outputs if t in h and h[t].any()}
         return sums
 
     def yx(self, weighted: Mapping[Pair, Weighted]) -> dict[Pair, Matrix]:

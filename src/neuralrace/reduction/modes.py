@@ -18,9 +18,15 @@ from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
 from neuralrace.reduction.mode_form import block_form
-from neuralrace.reduction.start import Start, StartLike, check_start_known, start_from_scale
+from neuralrace.reduction.start import (
+    LARGE_HOLDS,
+    Start,
+    StartLike,
+    check_start_known,
+    start_from_scale,
+)
 from neuralrace.results import TIME, Result, Sentence, framed
-from neuralrace.text import numbered, several
+from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import EQUAL
 from neuralrace.types import Key
 
@@ -191,6 +197,10 @@ class ModeTable(Result):
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[Sentence]:
+        if self.start.is_large and self.start.gap:
+            text = "The start is too large for half-times to be known: the loss of the race there "
+            text += f"is off by {percent(self.start.gap)}. {LARGE_HOLDS}"
+            yield Sentence("large", text)
         yield Sentence("order", self._order())
         if not self.names:
             return

@@ -103,7 +103,7 @@ class Race(Result):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the blocks are exact, and hidden nodes have a neuron for each of their directions.
+        """Whether the blocks are exact, and hidden nodes have a neuron for each direction.
 
         That is, only rounding was dropped, no feature is too small for float64, and `exactness`
         counts no class of nodes as too narrow.
@@ -163,7 +163,8 @@ class Race(Result):
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
         share a hidden node together have singular values b. Where hidden nodes have fewer neurons
         than the blocks have directions, the strongest take them all; the others start at 0 and stay
-        there, and the solution is not called exact (`exactness.narrow`). `{edge: b}` sets one number per edge.
+        there, and the solution is not called exact (`exactness.narrow`). `{edge: b}` sets one
+        number per edge.
         `alignment` of the result is the share of the weights' squared norm that it carries, and
         `gap` the distance of its loss from that of the network, which says whether the weights are
         small enough. A `Start` is checked against the data and the blocks of this race, and

@@ -14,7 +14,7 @@ from neuralrace.checks import by_name, random_key, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind, listed, require
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.mixtures import of_edges
+from neuralrace.reduction.mixtures import columns, forward, gated, of_edges, steps_of
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL
 from neuralrace.trajectory import Trajectory
@@ -42,7 +42,6 @@ class Source:
 
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
-        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
         t = real_number("t", t, fix="pass one of solution.time")
         key = random_key(key, "race.weights")
         require(
@@ -89,26 +88,19 @@ class Source:
         its own directions of the outputs; the outputs of all blocks add up.
         """
         steps = len(solution.time)
-        gates = {name: np.asarray(g, np.float64)[:, None] for name, g in data.gates.items()}
+        gates = columns(data.gates)
         parts = {
             v: np.zeros((steps, data.n_samples, self.split.arch.sizes[v]))
             for v in self.split.arch.outputs
         }
         for block in self.blocks:
             weights = of_edges(block.arch, solution.values["variables"][block.name])
-            activity: dict[str, np.ndarray] = {}
-            for node in block.arch.order:
-                h: Any = 0.0
-                if node in block.arch.inputs:
-                    h = np.asarray(data.x[node], np.float64) @ block.basis[node]
-                else:
-                    h = sum(
-                        gates.get(e, 1.0)
-                        * (activity[block.arch.edges[e][0]] @ np.swapaxes(w, -1, -2))
-                        for e, w in weights.items()
-                        if block.arch.edges[e][1] == node
-                    )
-                activity[node] = gates.get(node, 1.0) * h
+            turned = {e: w.swapaxes(-1, -2) for e, w in weights.items()}
+            seen = {
+                v: np.asarray(data.x[v], np.float64) @ block.basis[v] for v in block.arch.inputs
+            }
+            x = {v: gated(own, gates.get(v)) for v, own in seen.items()}
+            activity = forward(steps_of(block.arch, gates), x, turned)
             for node in block.arch.outputs:
                 parts[node] += activity[node] @ block.basis[node].T
         return parts

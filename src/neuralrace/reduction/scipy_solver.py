@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
@@ -14,7 +15,14 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.mixtures import as_wide_as, longest_path
+from neuralrace.reduction.mixtures import (
+    as_wide_as,
+    columns,
+    forward,
+    gated,
+    longest_path,
+    steps_of,
+)
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import join_nodes
 from neuralrace.tolerances import EQUAL, TINY
@@ -354,27 +362,24 @@ class NetworkFlow(FlatFlow):
         flops = 6 * data.n_samples * float(len(self.start))
         self.work = 8 * CALL * len(arch.edges) + flops
         self.depth = longest_path(arch)
-        gates = {v: np.asarray(g).reshape(len(g), -1) for v, g in data.gates.items()}
-        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
+        gates = columns(data.gates)
+        self._steps = steps_of(arch, gates)
+        self._x = {v: gated(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
         self._y = {v: np.asarray(y) for v, y in data.y.items()}
         self._share = np.asarray(data.probability, np.float64)[:, None]
         # matrices that share the memory of one vector, of the state and of its velocity
         self._state, self._moved = np.empty((2, len(self.start)))
-        weight, moved = by_edge(arch, self._shaped(self._state)), self._shaped(self._moved)
+        moved, self._weight = self._shaped(self._moved), self._by_edge(self._state)
+        self._turned = {e: w.T for e, w in self._weight.items()}
         # the velocity of every learned edge, and whether no other adds to it
-        at = {
+        self._places = {
             e: (moved[name].T if turned else moved[name], not turned and len(members) == 1)
             for name, members in arch.matrices.items()
             for e, turned in members
         }
-        self._nodes = [
-            (v, gates.get(v), [
-                (arch.edges[e][0], weight[e].T, gates.get(e), e, at.get(e))
-                for e in arch.incoming[v]
-            ], [(e, weight[e]) for e in arch.outgoing[v]])
-            for v in arch.order
-            if v not in data.x
-        ]  # fmt: skip
+
+    def _by_edge(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        return by_edge(self._arch, self._shaped(states))
 
     def _shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
         ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes.values()])[:-1]
@@ -391,26 +396,23 @@ class NetworkFlow(FlatFlow):
     def _activity(self, state: np.ndarray) -> dict[str, np.ndarray]:
         """The activity of every node, and this state in the memory that the matrices share."""
         self._state[:] = state
-        h = dict(self._x)
-        for node, gate, incoming, _ in self._nodes:
-            parts = [_times(np.dot(h[source], w), g) for source, w, g, _, _ in incoming]
-            h[node] = _times(_total(parts), gate)
-        return h
+        return forward(self._steps, self._x, self._turned)
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
         h = self._activity(state)
         self._moved[:] = 0.0
         pull: dict[str, np.ndarray] = {}
-        for node, gate, incoming, outgoing in reversed(self._nodes):
+        for node, gate, incoming in reversed(self._steps):
             if node in self._y:
                 total = (self._y[node] - h[node]) * self._share
             else:
-                total = _total([np.dot(pull[e], w) for e, w in outgoing])
-            total = _times(total, gate)
-            for source, _, edge_gate, e, moved in incoming:
-                pull[e] = _times(total, edge_gate)
-                if moved is not None:
-                    place, alone = moved
+                parts = [np.dot(pull[e], self._weight[e]) for e in self._arch.outgoing[node]]
+                total = functools.reduce(np.add, parts)
+            total = gated(total, gate)
+            for source, e, edge_gate in incoming:
+                pull[e] = gated(total, edge_gate)
+                if e in self._places:
+                    place, alone = self._places[e]
                     if alone:
                         np.dot(pull[e].T, h[source], out=place)
                     else:
@@ -438,20 +440,6 @@ class NetworkFlow(FlatFlow):
         return {v: np.concatenate([part[v] for part in parts]) for v in self._y}
 
     def _squares(self, states: np.ndarray) -> dict[str, np.ndarray]:
-        weight, h = by_edge(self._arch, self._shaped(states)), dict(self._x)
-        for node, gate, incoming, _ in self._nodes:
-            turned = ((h[s] @ np.swapaxes(weight[e], -1, -2), g) for s, _, g, e, _ in incoming)
-            parts = [_times(each, g) for each, g in turned]
-            h[node] = _times(_total(parts), gate)
+        turned = {e: w.swapaxes(-1, -2) for e, w in self._by_edge(states).items()}
+        h = forward(self._steps, self._x, turned)
         return {v: (self._share * (y - h[v]) ** 2).sum(axis=1) for v, y in self._y.items()}
-
-
-def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
-    return h if gate is None else h * gate
-
-
-def _total(parts: list[np.ndarray]) -> np.ndarray:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

@@ -115,20 +115,24 @@ def solve_blocks(
         times = learning_rate * steps
     request = Request(times, steps, learning_rate, RTOL if rtol is None else rtol)
     found = _solutions(
-        blocks, {i: w for i, w in enumerate(start.weights) if i not in start.halved}, request
+        blocks,
+        {i: w for i, w in enumerate(start.weights) if i not in start.halved | start.joined},
+        request,
     )
-    if start.halved:
+    halved = start.halved - start.joined
+    turned = set(start.joined)
+    if halved:
         fine = request.finer()
-        once = _solutions(blocks, {i: start.weights[i] for i in start.halved}, fine)
-        turned = [
+        once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
+        turned |= {
             i
             for i, s in once.items()
             if start.is_whole(i)
             or (_leaves_out(blocks[i], start.aside[i], s, fine) if i in start.aside else _falls(s))
-        ]
+        }
         found |= {i: _at(s, fine, request) for i, s in once.items()}
-        for group in sharing(blocks, turned):
-            found |= _together(blocks, group, whole, start, request)
+    for group in sharing(blocks, sorted(turned)):
+        found |= _together(blocks, group, whole, start, request)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}

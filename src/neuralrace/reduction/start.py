@@ -22,13 +22,20 @@ from neuralrace.reduction.find_blocks import hidden_room
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.tied_start import Aside, tied_start
+from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
-from neuralrace.tolerances import LARGE_START, ROUNDING, TINY
+from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, NOISY_GROWTH, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
+
+LARGE_HOLDS = "What follows holds from the part of the start that grows, alone."
+"""What is said of times from a start that is too large for them to be known."""
+
+MOST_TOGETHER = 2000
+"""Blocks are followed together from the beginning if they have at most this many weights then."""
 
 
 @final
@@ -50,7 +57,10 @@ class Start:
     go back to where the other half matters. `noise` is how much random shared weights within a
     class of hidden nodes, such as W_h of a recurrent network, may add to the growth of a mode, as a
     part of it: the prediction is good where it is small. `aside` has what the starts of such modes
-    leave out, to see where it matters after all.
+    leave out, to see where it matters after all. `mixing` is the part by which modes that share
+    hidden directions are estimated to disturb each other beyond what the start takes into account;
+    it is infinite where this is not known. Blocks at the places `joined` are followed together from
+    the network's weights from the beginning, so that nothing is left to estimate.
 
     ```python
     >>> import neuralrace as nr
@@ -73,11 +83,18 @@ class Start:
     since: float = 0.0
     noise: float | None = None
     aside: Mapping[int, Aside | None] = field(default_factory=dict)
+    mixing: float = 0.0
+    joined: frozenset[int] = frozenset()
 
     @property
     def is_large(self) -> bool:
         """Whether the weights are too large for their growing half to stand for them (`gap`)."""
         return self.gap is not None and self.gap > LARGE_START
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing that it leaves out of the weights matters (`gap`, `mixing`)."""
+        return self.mixing <= MIXED and (self.gap is None or self.gap <= MIXED)
 
     @door
     def is_whole(self, block: int) -> bool:
@@ -192,8 +209,8 @@ def start_from_weights(
             ends = blocks[i].arch.edges.items()
             found[i] |= {e: np.zeros_like(found[i][e]) for e, st in ends if node in st}
     halved = set()
-    growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
-    for i, (weights_i, is_half) in zip(two, growing, strict=True):
+    growing, halves, mixing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
+    for i, weights_i, is_half in zip(two, growing, halves, strict=True):
         found[i] = weights_i
         halved |= {i} if is_half else set()
     noise, aside = None, {}
@@ -207,16 +224,42 @@ def start_from_weights(
     how = "from weights: two-edge pathways by what is orthogonal to faster modes"
     if tied:
         how = "from weights: what is orthogonal to faster modes, with shared weights"
-        how += "" if noise is None else f", random ones adding {percent(noise)} to growth"
+        if noise is not None and noise <= NOISY_GROWTH:
+            how += f", random ones adding {percent(noise)} to growth"
+        elif noise is not None:
+            how += "; random ones decide how modes grow, so that the network's own are followed"
     elif len(two) < len(blocks):
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    network = parts if halved or aside else None
+    network = parts if halved or aside or mixing else None
+    mixing = np.inf if aside or shared > EQUAL else mixing
     start = Start(tuple(found), alignment, how, None, gap, frozenset(halved | {*aside}), network)
-    return replace(start, noise=noise, aside=aside)
+    return replace(start, noise=noise, aside=aside, mixing=mixing)
+
+
+def joined(blocks: Sequence[Block], whole: SplitNetwork, constant: float, start: Start) -> Start:
+    """The same start with blocks of two-edge paths followed together, where that is affordable.
+
+    It is returned as it is where what it leaves out makes no difference, or other parts do.
+    """
+    if start.is_exact or start.is_large or start.aside or start.network is None:
+        return start
+    groups = sharing(blocks, range(len(blocks)))
+    made = [Together.of([blocks[i] for i in group], whole) for group in groups]
+    begun = [together.begin(start.network) for together in made]
+    if sum(w.size for weights in begun for w in weights.values()) > MOST_TOGETHER:
+        return start
+    places = frozenset(i for group in groups for i in group)
+    apart = [i for i in range(len(blocks)) if i not in places]
+    parts = [*(blocks[i] for i in apart), *(together.whole for together in made)]
+    loss = constant + _initial_loss(parts, [*(start.weights[i] for i in apart), *begun])
+    with jax.enable_x64(True):
+        wanted = float(GDLN(whole.arch).loss(dict(start.network), whole.data))
+    mixing = start.mixing if apart else 0.0
+    return replace(start, gap=abs(loss / wanted - 1), mixing=mixing, joined=places)
 
 
 def _check_free(

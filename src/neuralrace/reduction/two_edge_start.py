@@ -44,7 +44,7 @@ class _AtNode:
 
 def two_edge_start(
     blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
-) -> list[tuple[dict[str, Matrix], bool]]:
+) -> tuple[list[dict[str, Matrix]], list[bool], float]:
     """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
@@ -54,26 +54,63 @@ def two_edge_start(
     Blocks that are copies of each other are first rotated so that their growing halves are
     orthogonal.
 
-    **Returns:** the weights of every block, and whether a mode's decaying half was left out.
+    **Returns:** the weights of every block, whether a mode's decaying half was left out, and by
+    which part modes that share hidden directions are estimated to disturb each other (`_mixing`).
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
-    halved = [False] * len(restricted)
+    halved, mixing = [False] * len(restricted), 0.0
     for copies in groups_of_copies(blocks):
         _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
         users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
         here = [_at_node(i, blocks[i], found[i], node) for i in users]
+        mixing = max(mixing, _mixing(blocks, here))
         for part in here:
             reads, writes = _expelled(part, [p for p in here if p is not part])
             if reads.shape[1] == writes.shape[1] == 1:
-                into, out, is_half = _scalar_start(reads * part.right, writes * part.left)
+                most = 2 * blocks[part.block].initial_loss
+                reads, writes = reads * part.right, writes * part.left
+                into, out, is_half = _scalar_start(reads, writes)
                 arch = blocks[part.block].arch
                 edges = arch.incoming[node][0], arch.outgoing[node][0]
                 found[part.block] |= {edges[0]: into * part.right, edges[1]: part.left * out}
                 halved[part.block] |= is_half
+                if is_half:  # the decaying half delays the mode by this part
+                    decaying = float(((reads - writes) ** 2).sum()) / 4
+                    mixing = max(mixing, decaying * blocks[part.block].drive / most)
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
-    return list(zip(found, halved, strict=True))
+    return found, halved, mixing
+
+
+def _mixing(blocks: Sequence[Block], here: Sequence[_AtNode]) -> float:
+    """The part by which modes that share directions of a hidden node disturb each other, estimated.
+
+    A mode of rate s, final strength f and growing half c is learned at t = log(f/c²)/2s. A later
+    one has then reached c'² e^{2s't}, which is a part (c'²/f') (f/c²)^{s'/s} of its own final
+    strength. It was removed from the direction of the first as if it were still 0 then; what this
+    misses is that part of the squared cosine between the two. Where several pathways overlap, rates
+    change on the way, and nothing is estimated: the result is infinite, if directions are shared.
+    """
+    modes, worst = [], 0.0
+    for part in here:
+        block = blocks[part.block]
+        lone = block.is_scalar and block.drive > 0 and block.arch.path_count() == 1
+        final = 2 * block.initial_loss / block.drive if lone else None
+        modes += [(s, final, c, part.block) for s, c in zip(part.s, part.growing.T, strict=True)]
+    for i, (s, final, c, block) in enumerate(modes):
+        for other_s, other_final, other_c, other in modes[:i]:
+            sizes = float(c @ c), float(other_c @ other_c)
+            shared = float(c @ other_c) ** 2
+            if other == block or shared <= ROUNDING * sizes[0] * sizes[1]:
+                continue
+            if final is None or other_final is None:
+                return np.inf
+            both = (s, final, sizes[0]), (other_s, other_final, sizes[1])
+            fast, slow = sorted(both, key=lambda m: -m[0])
+            grown = slow[2] / slow[1] * (fast[1] / fast[2]) ** (slow[0] / fast[0])
+            worst = max(worst, float(shared / sizes[0] / sizes[1] * grown))
+    return worst
 
 
 def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:

@@ -274,8 +274,9 @@ class Network(Section):
     scale: Annotated[PositiveFloat, Limit(LIMITS["start"], "the standard deviation")] = Field(
         default=1e-3, description="the standard deviation of initial weights", examples=[1e-3]
     )
-    kind: Literal["gaussian", "xavier", "orthogonal"] = Field(
-        default="gaussian", description="the kind of initial weights"
+    kind: Literal["gaussian", "xavier", "orthogonal", "torch"] = Field(
+        default="gaussian",
+        description="the kind of initial weights; 'torch' with scale = 1 is PyTorch's own start",
     )
     graph: Graph | None = Field(default=None, description="a graph of your own, in place of widths")
 

@@ -44,14 +44,14 @@ def _outputs_of(what: str) -> str:
 
 OUTPUTS = (
     Output("time_wide", "relu", "when the loss of the ReLU network falls to the criterion, in the "
-           "wide limit", SHORT, chart="relu_time"),
+           "wide limit", SHORT, chief=True, chart="relu_time"),
     Output("time_types", "relu", "when the loss of the ReLU network falls to the criterion, by "
            "types of neurons", "no types form, or " + SHORT, chart="relu_time"),
     Output("time_trained", "relu", "when the loss of the trained ReLU network falls to the "
-           "criterion", SHORT, when="trained", chart="relu_time"),
+           "criterion", SHORT, chief=True, when="trained", chart="relu_time"),
     Output("wide_distance", "relu", "the mean distance of the loss in the wide limit from that of "
            "the trained ReLU network, as a share of the initial loss", "the network diverged",
-           chief=True, when="trained"),
+           when="trained"),
     Output("likely_chance", "relu", "the chance of the most likely way to end"),
     Output("time_aligned", "contest", "when the gates that small neurons align to by themselves, "
            "the reference, reach the criterion, in theory", "there is no such reference, or its "

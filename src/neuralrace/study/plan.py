@@ -454,11 +454,12 @@ def relu_options(problem: Problem) -> dict[str, Any]:
     """Arguments of `nr.predict` beside the data, or an error that says what it does not know."""
     settings, place = problem.settings, problem.place
     network, training, options = settings.network, settings.training, settings.relu
-    known = "'relu' is known for"
+    known, own = "'relu' is known for", network.kind == "torch" and network.scale == 1
     for ok, key, what, got, wanted in (
         (network.graph is None, "network.graph", "layers in a row", "a graph", "one width"),
-        (network.kind == "gaussian", "network.kind", "Gaussian initial weights",
-         f"kind = {network.kind!r}", "kind = 'gaussian'"),
+        (network.kind == "gaussian" or own, "network.kind", "Gaussian weights and PyTorch's start",
+         f"kind = {network.kind!r}, scale = {network.scale:g}",
+         "kind = 'gaussian', or kind = 'torch' with scale = 1"),
         (training.optimizer is None, "training.optimizer", "plain gradient descent",
          "an optimizer", "learning_rate in place of optimizer"),
         (training.batch_size is None, "training.batch_size", "descent on all samples",
@@ -469,7 +470,7 @@ def relu_options(problem: Problem) -> dict[str, Any]:
     widths = network.widths * (network.depth or 1)
     return {
         "width": widths[0] if len(widths) == 1 else [*widths],
-        "scale": network.scale,
+        **({"init": "torch"} if own else {"scale": network.scale}),
         "learning_rate": learning_rate(training),
         "steps": training.steps,
         "criterion": criterion(settings, problem.data) / float(zero_loss(problem.data)),

@@ -25,6 +25,7 @@ from neuralrace.report import (
 from neuralrace.results import Sentence
 from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, about, described, output_of
 from neuralrace.study.page import settings_with_sources
+from neuralrace.text import percent
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +43,9 @@ DRAWN = 8
 TOLD = 4
 """Combinations of the other axes for which a sentence is written; the table has all."""
 
+HEADLINE = ("times", "winner")
+"""Sentences at the top of the page."""
+
 DIFFER, FAILED = "seeds have different winners", "no cell has an answer"
 """What stands in the place of a winner."""
 
@@ -51,7 +55,7 @@ def sweep_sentences(found: Sweep) -> tuple[Sentence, ...]:
     names = in_order(found)
     chief = [n for n in names if (output := output_of(n)) is not None and output.chief]
     changes = (line for name in chief for line in _change(found, name))
-    said = {"winner": _winners(found), "change": changes}
+    said = {"times": _times(found), "winner": _winners(found), "change": changes}
     missing = (Sentence("missing", text) for text in _missing(found))
     front = (Sentence(name, text) for name, texts in said.items() for text in texts)
     return *front, *found.sentences(), *missing
@@ -62,6 +66,25 @@ def in_order(found: Sweep) -> list[str]:
     order = {output.name: i for i, output in enumerate(OUTPUTS)}
     place = lambda name: order[o.name] if (o := output_of(name)) is not None else len(order)
     return sorted(map(str, found.data.data_vars), key=place)
+
+
+def _times(found: Sweep) -> Iterator[str]:
+    """How far the predicted times of the ReLU network are from those of trained ones."""
+    if not {"time_wide", "time_trained"} <= {*map(str, found.data.data_vars)}:
+        return
+    means = [found.data[name].mean(SEED, skipna=False) if SEED in found.data[name].dims
+             else found.data[name] for name in ("time_wide", "time_trained")]  # fmt: skip
+    wide, trained = (mean.values.ravel() for mean in means)
+    there = np.isfinite(wide) & np.isfinite(trained)
+    if not there.any():
+        return
+    wide, trained = wide[there], trained[there]
+    off = np.abs(wide / trained - 1)
+    yield (
+        f"A ReLU network is predicted to learn at t = {wide.min():.4g} to {wide.max():.4g}; "
+        f"trained ones do at t = {trained.min():.4g} to {trained.max():.4g}. The two differ by "
+        f"{percent(off.max())} at most, and by {percent(off.mean())} on average."
+    )
 
 
 def _winners(found: Sweep) -> Iterator[str]:
@@ -198,7 +221,7 @@ def sweep_page(
 ) -> Page:
     """The page of a sweep; `frame` is the table of its cells, `files` what the study reads."""
     sentences = sweep_sentences(found)
-    headline = [said for said in sentences if said.id == "winner"] or [*sentences[:1]]
+    headline = [said for said in sentences if said.id in HEADLINE] or [*sentences[:1]]
     others = (said.text for said in sentences if said not in headline)
     over: list[Part] = [Text("\n\n".join(others))]
     for _, names in groupby(in_order(found), key=_chart):
@@ -327,6 +350,8 @@ def _drawn(found: Sweep, name: str, names: Sequence[str]) -> Iterator[Curve]:
 def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:
     """Whether the logarithms of three or more values are more evenly spaced than the values.
 
+    They range over a decade at least.
+
     Spacings are compared by their standard deviation over their mean.
 
     ```python
@@ -337,7 +362,7 @@ def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:
     ```
     """
     values = np.asarray(values, float)
-    if len(values) < 3 or (values <= 0).any():
+    if len(values) < 3 or (values <= 0).any() or values.max() < 10 * values.min():
         return False
     linear, logs = np.diff(values), np.diff(np.log(values))
     return bool(logs.std() / logs.mean() < linear.std() / linear.mean())

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.tolerances import COARSE, ROUNDING
@@ -195,7 +195,6 @@ def compare(
     ```
     """
     for name, run in (("reference", reference), ("other", other)):
-        check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
     notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)

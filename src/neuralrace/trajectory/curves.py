@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import real_array
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory
@@ -82,6 +82,13 @@ def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
     ```
     """
     losses = np.atleast_1d(real_array("loss", loss, fix="pass run.loss"))
+    require(
+        losses.size,
+        "loss is empty",
+        got=f"shape {losses.shape}",
+        wanted="shape (…, T)",
+        fix="pass run.loss",
+    )
     each = losses.reshape(-1, losses.shape[-1])
     times = [crossing_time(time, run, float(run[0]) / 2) for run in each]
     return np.reshape(times, losses.shape[:-1])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import file_path
+from neuralrace.checks import file_path, write_whole
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import GDLN, Network
@@ -72,37 +70,8 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
 
     ```
     """
-    if not path.name or (path.exists() and not path.is_file()):
-        raise NeuralRaceError(
-            f"{str(path)!r} is not a file",
-            got="the path of a folder or of a device",
-            wanted="the path of a file",
-            fix="name the file: folder / 'run.nc'",
-        )
     content: Any = table.to_netcdf(engine="h5netcdf")
-    write_whole(path, bytes(content) + (_signature(content) if signed else b""))
-    return path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: beside it first, then moved into place."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write to the folder {str(path.parent)!r}",
-            got=f"{error.strerror or error}, writing {path.name!r} ({len(content)} bytes)",
-            wanted="a folder that exists, is writable and has room",
-            fix="make the folder, free some space or choose another; call again",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+    return write_whole(path, bytes(content) + (_signature(content) if signed else b""))
 
 
 @door

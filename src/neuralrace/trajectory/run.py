@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import by_name, file_path, plain_array, real_array
 from neuralrace.dataset import Dataset, check_data
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.trajectory.metadata import check_names, with_versions
 from neuralrace.types import ArrayLike, WeightsLike
@@ -88,6 +88,7 @@ class Trajectory:
     settings: dict[str, Any]
     source: Source | None
 
+    @door
     def __init__(
         self,
         time: ArrayLike,
@@ -104,9 +105,6 @@ class Trajectory:
     ) -> None:
         fix = "give one number per recorded moment, ensemble axes first"
         row = lambda what, value: plain_array(what, value, wanted="shape (n,)", fix=fix)
-        if net is not None:
-            check_kind("net", net, Network, "the network that was trained, or None")
-        named = {} if axes is None else by_name("axes", axes, "for example {'seed': [0, 1]}")
         weight = (
             None if sample_weight is None else real_array("sample_weight", sample_weight, fix=fix)
         )
@@ -116,7 +114,7 @@ class Trajectory:
             "values": _tree("values", values),
             "final": _tree("final", final),
             "net": net,
-            "axes": {name: row(name, coordinates) for name, coordinates in named.items()},
+            "axes": {name: row(name, coordinates) for name, coordinates in (axes or {}).items()},
             "steps": None if steps is None else row("steps", steps),
             "sample_weight": weight,
             "settings": with_versions(settings),

@@ -242,6 +242,7 @@ def consistency(
             wanted="scale=, the standard deviation of random weights, or start=",
             fix="scale=1e-3",
         )
+    check_untied(arch, "which gates are kept")
     leak = checked_leak(leak)
     check_untied(arch, "the share of a gating that a ReLU network keeps")
     race = reduce(arch, data)

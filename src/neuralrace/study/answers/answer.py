@@ -73,6 +73,9 @@ class Answer(Result):
         """The answer as a table: the one that the report keeps as CSV."""
         return self.result.frame()
 
+    def _printed(self) -> pandas.DataFrame | None:
+        return self.result._printed()
+
     def sentences(self) -> tuple[Sentence, ...]:
         """The answer in words, the most important sentence first."""
         return self.said or self.result.sentences()

@@ -105,7 +105,8 @@ def nearest_sentences(matches: list[Match]) -> list[Sentence]:
         return []
     best, *others = matches
     if best.is_exact:
-        text = f"These are exactly the {numbered(best.patterns, 'pattern')} of {best.name}."
+        names = several([match.name for match in matches if match.is_exact])
+        text = f"These are exactly the {numbered(best.patterns, 'pattern')} of {names}."
         return [Sentence("nearest", text)]
     tied = [m.name for m in matches if m.differ == best.differ]
     near = f"{best.name} is the nearest of the gatings" if others else f"Beside {best.name}"

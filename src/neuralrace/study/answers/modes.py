@@ -13,6 +13,7 @@ from neuralrace.study.answers.results import Ordered
 from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
+from neuralrace.tolerances import LONGER
 
 SURE = ("tie", "sure", "alike", "unnamed")
 """The sentences of a table that say how sure its order is."""
@@ -47,7 +48,7 @@ def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
     """The strength of every mode that has a closed form."""
     form = race.closed_form(table.start)
     last = np.nanmax(table.half_time, initial=0.0) or 1.0
-    times = np.linspace(0, 1.3 * last, 301)
+    times = np.linspace(0, LONGER * last, 301)
     curves = [
         Curve(mode, times, form.modes[mode].value(times), "theory")
         for mode in table.names

@@ -83,16 +83,16 @@ def phase_sentences(
     found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[Sentence, ...]:
     """Where the winner changes, and how near trained networks are to the fastest gating."""
-    name, first = found.parameter, found.sentences()[0]
+    name, first = found.parameter, found.sentences()[: 2 if found.large else 1]
     if trained is None:
-        return (first,)
+        return first
     values, times = trained
     where = np.searchsorted(found.values, values)
     fast = np.min(list(found.times.values()), axis=0)[where]
     slow = np.max(list(found.times.values()), axis=0)[where]
     there = np.isfinite(times) & np.isfinite(fast)[:, None]
     if not there.any():
-        return first, Sentence("networks", "None of the ReLU networks reaches the criterion.")
+        return *first, Sentence("networks", "None of the ReLU networks reaches the criterion.")
     gap = np.where(there, np.abs(times / fast[:, None] - 1), np.nan)
     far = np.where(np.isfinite(slow)[:, None], np.abs(times / slow[:, None] - 1), np.inf)
     nearer = int((gap < far)[there].sum())
@@ -109,7 +109,7 @@ def phase_sentences(
         f"{percent(float(np.nanmean(gap)))} on average, {percent(float(np.nanmax(gap)))} at most "
         f"({name} = {values[worst]:g})."
     )
-    return first, Sentence("networks", text)
+    return *first, Sentence("networks", text)
 
 
 def _picture(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Picture:

@@ -317,6 +317,9 @@ class Told(Result, Generic[R]):
         """That of the result."""
         return self.found.frame()
 
+    def _printed(self) -> pandas.DataFrame | None:
+        return self.found._printed()
+
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """That of the result."""
         return self.found.plot(ax=ax)

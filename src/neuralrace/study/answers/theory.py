@@ -11,6 +11,7 @@ from neuralrace.contests import Contest, Entrant, leads, moments
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
+from neuralrace.results import Sentence
 from neuralrace.study.answers.answer import Answer, printed
 from neuralrace.study.answers.results import Reduced
 from neuralrace.study.work import Work
@@ -49,8 +50,8 @@ def contest(work: Work) -> Answer:
     short = SHORT
     if work.asks("relu"):  # which is about the network itself
         short = BESIDE
-        said = tuple(s._replace(text=f"Among gatings, {s.text}") if s.id == "first" else s
-                     for s in said)  # fmt: skip
+        among = lambda s: Sentence(s.id, f"Among gatings, {s.text}") if s.id == "first" else s
+        said = tuple(map(among, said))
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too

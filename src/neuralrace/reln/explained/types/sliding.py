@@ -25,7 +25,7 @@ from neuralrace.text import percent
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Positive, WeightsLike
-from neuralrace.weights import check_finite, checked_weights
+from neuralrace.weights import check_finite, check_untied, checked_weights
 
 OFF = 0
 """The state of a neuron that is off on a sample."""
@@ -175,6 +175,7 @@ def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> L
     check_kind("net", net, ReLUNetwork, "pass the network first: nr.ReLUNetwork((2, 32, 1))")
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     arch = net.arch
+    check_untied(arch, "the sliding gate of a neuron")
     if len(arch.hidden) != 1:
         raise NeuralRaceError(
             "sliding gates are known for one hidden layer",

@@ -244,7 +244,6 @@ def consistency(
         )
     check_untied(arch, "which gates are kept")
     leak = checked_leak(leak)
-    check_untied(arch, "the share of a gating that a ReLU network keeps")
     race = reduce(arch, data)
     random = random_key(key, "consistency")
     if start is None:

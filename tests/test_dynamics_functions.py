@@ -1,5 +1,6 @@
 """When two functions of a user count as one."""
 
+import functools
 import math
 import types
 
@@ -198,3 +199,58 @@ def test_a_loss_without_a_hash():
     assert run.loss[0] == pytest.approx(losses[0])
     many = nr.train_ensemble(NET, DATA, key=0, loss=Weighted(1.0), learning_rate=0.1, steps=1)
     assert np.isfinite(many.loss).all()
+
+
+FILE, LOOSE = "weights.npy", np.array([1.0, None], dtype=object)
+RECORD = np.zeros(1, [("factor", float)])[0]
+
+
+@functools.wraps(jnp.tanh)
+def disguised(x):
+    return FACTOR * x
+
+
+def imported(w):
+    import numpy
+
+    return numpy.load(FILE) * w
+
+
+def drawn(w):
+    from numpy.random import normal
+
+    return normal() * w  # noqa: NPY002
+
+
+def drawn_by_name(w):
+    return np.random.normal() * w  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(lambda w: np.load(FILE) * w, lambda w: np.loadtxt(FILE) * w, imported, drawn),
+        *(lambda w: np.genfromtxt(FILE), lambda w: np.fromfile(FILE), lambda w: np.memmap(FILE)),
+        *(lambda w: jnp.load(FILE), drawn_by_name, lambda w: RECORD["factor"]),
+        *(lambda w: LOOSE[0] * w, lambda w: disguised(w), jax.jit(disguised), disguised),
+    ],
+)
+def test_what_reads_files_states_or_addresses_equals_nothing_made_at_another_time(function):
+    assert ByCode(function) != ByCode(function)
+
+
+def test_what_is_set_in_a_package_counts(monkeypatch):
+    function, made = lambda w: jnp.added_here(w), []
+    for value in (jnp.sin, lambda x: x, lambda x: 2 * x, jnp.float32(0.1), jnp.float32(0.2)):
+        monkeypatch.setattr(jnp, "added_here", value, raising=False)
+        made.append(ByCode(function))
+        assert made[-1] == ByCode(function)
+    assert len({*made}) == len(made)
+
+
+def test_functions_of_packages_are_equal_to_themselves():
+    for function in (
+        lambda w: jnp.sum(jax.nn.relu(jnp.add(w["W1"], 1))) + np.sum(w["W1"]),
+        lambda w: jax.random.normal(w["key"]) + jnp.linalg.norm(jnp.where(w["W1"] > 0, 1.0, 0.0)),
+    ):
+        assert ByCode(function) == ByCode(function)

@@ -35,7 +35,7 @@ COLUMNS = {
     Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time time left differ pace near",
-    Prediction: "share time low high",
+    Prediction: "share time low high gap",
 }
 
 

@@ -620,3 +620,26 @@ def test_what_does_not_know_ties_says_so():
             call()
     with refuses("tolerance"):
         nr.reduce(arch, data, tolerance=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges", "named"),
+    [
+        *((3, {}, "sizes"), ({"x": 1, "y": 1}, 4, "edges"), ({"x": 1, "y": 1}, "xyz", "edges")),
+        *(({"x": 1, "y": 1}, {"a": ends}, "a") for ends in ("xy", "xyz", ["x"], 3, ["x", "y", 1])),
+        *(
+            ({"x": 1, "y": 1}, {"a": ["x", 2]}, "a"),
+            ({"x": 1, "y": 1}, {1: ["x", "y"]}, "edges"),
+        ),
+    ],
+)
+def test_a_damaged_description_of_a_graph_is_refused(sizes, edges, named):
+    with refuses(named):
+        nr.Architecture.from_description({"sizes": sizes, "edges": edges})
+
+
+def test_the_steps_that_are_read_may_be_an_array():
+    steps = [1, 3]
+    assert nr.Architecture.recurrent(2, 3, 1, 3, np.array(steps)) == nr.Architecture.recurrent(
+        2, 3, 1, 3, steps
+    )

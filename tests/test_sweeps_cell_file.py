@@ -1,6 +1,7 @@
 """Cells in one file: what is added is found, whatever happened to the file before."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -71,5 +72,63 @@ def test_a_name_that_stands_twice_is_refused():
 
 
 def test_what_is_no_number_text_or_array_is_refused():
-    with pytest.raises(TypeError, match="object"):
+    with refuses("object"):
         CellFile().add({"k": 0}, {"x": object()})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("5", "null", '"a cat"', "[1]", '{"__array__": ["<f8", [2], "eJw="]}'),
+        *('{"k": 1, "x": {"__array__": 5}}', '{"k": 1, "x": {"__array__": ["<f8", [2], 5]}}'),
+        *('{"k": 1, "x": {"__array__": ["<f8", [2], "AAAA"]}}', '{"k": 1, "x": {"__array__": []}}'),
+        '{"k": 1, "x": {"__array__": ["no kind", [2], "eJxjYGBgAAAABAAB"]}}',
+    ],
+)
+def test_a_line_that_is_no_row_is_skipped(tmp_path, line):
+    path = tmp_path / "cells.jsonl"
+    file = CellFile(path)
+    file.add({"k": 0}, {"x": 1})
+    path.write_text(f"{path.read_text()}{line}\n")
+    assert file.find({"k": 1}) is None and file.find({"k": 0})["x"] == 1
+    file.add({"k": 1}, {"x": 2})
+    assert file.find({"k": 1})["x"] == 2 and len(list(CellFile(path))) == 2
+
+
+@pytest.mark.parametrize(
+    "number", [1 + 2j, np.complex64(1j), np.datetime64("2020-01-01"), np.longdouble(0.1)]
+)
+def test_numbers_that_json_does_not_know_come_back(tmp_path, number):
+    file = CellFile(tmp_path / "cells.jsonl")
+    file.add({"k": number}, {"x": number})
+    row = file.find({"k": 0})
+    assert row is None and [each["x"] for each in file] == [number]
+
+
+@pytest.mark.parametrize(
+    "value", [np.ones(2), math.nan, np.float32("nan"), [np.ones(2)], {"a": [1, np.ones(1)]}]
+)
+def test_a_cell_that_would_never_be_found_is_refused(value):
+    file = CellFile()
+    with refuses("delta"):
+        file.add({"delta": value}, {"x": 1})
+    with refuses("delta"):
+        file.find({"delta": value})
+    assert not list(file)
+    file.add({"k": 0}, {"delta": value})
+    assert file.find({"delta": 1}) is None and file.find({"delta": [1, 1]}) is None
+
+
+@pytest.mark.parametrize("again", [1, 3])
+def test_a_file_that_is_made_anew_is_read_anew(tmp_path, again):
+    path = tmp_path / "cells.jsonl"
+    file = CellFile(path)
+    file.add({"k": 0}, {"x": 1})
+    assert file.find({"k": 0})["x"] == 1
+    path.unlink()
+    assert file.find({"k": 0}) is None
+    for number in range(again):
+        CellFile(path).add({"k": 1}, {"x": number})
+    assert file.find({"k": 0}) is None and len(list(file)) == again
+    path.write_text("")
+    assert file.find({"k": 1}) is None

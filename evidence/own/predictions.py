@@ -191,13 +191,15 @@ def networks(task: Task, rate: float, stops: np.ndarray, seeds: int) -> nr.Traje
     )  # fmt: skip
 
 
-def reached(time: np.ndarray, loss: np.ndarray, share: float) -> float:
-    """When a loss is down to a share of its initial value, written out; infinite if it never is."""
-    below = np.flatnonzero(loss <= share * loss[0])
+def reached(time: np.ndarray, loss: np.ndarray, level: float) -> float:
+    """When a loss is down to a level, written out; infinite if it never is."""
+    below = np.flatnonzero(loss <= level)
     if not len(below):
         return np.inf
     i = below[0]
-    part = (loss[i - 1] - share * loss[0]) / (loss[i - 1] - loss[i])
+    if i == 0:
+        return float(time[0])
+    part = (loss[i - 1] - level) / (loss[i - 1] - loss[i])
     return float(time[i - 1] + part * (time[i] - time[i - 1]))
 
 
@@ -234,9 +236,9 @@ def row(name: str, seeds: int, neurons: int) -> Row:
     )  # fmt: skip
     likely = next(course.trajectory for course in found.courses if not course.networks)
     many = networks(task, rate, np.asarray(likely.steps), seeds)
-    times = [reached(many.time, loss, task.share) for loss in many.loss]
+    times = [reached(many.time, loss, task.share * found.initial) for loss in many.loss]
     mean, low, high = found.time_to(task.share)
-    parts = many.loss / many.loss[:, :1]
+    parts = many.loss / found.initial
     size = many.time[-1] * many.loss[:, 0].mean()
     apart = lambda a, b: float(np.trapezoid(np.abs(a - b), many.time) / size)
     never = np.isinf([mean, *times]).all()
@@ -246,11 +248,19 @@ def row(name: str, seeds: int, neurons: int) -> Row:
     away = apart_from.min(axis=1) > 0.05
     near = np.where(away, -1, apart_from.argmin(axis=1))
     fine, said = not away.any() or any(course.networks for course in found.courses), []
-    for i, course in enumerate(found.courses):
-        k, chance = int((near == (-1 if course.networks else i)).sum()), course.chance
-        ends = binomtest(k, seeds).proportion_ci(0.99)
-        fine &= bool(ends.low <= chance <= ends.high)
-        said.append(f"{100 * course.left:.2g} % left: chance {100 * chance:.0f} %, {k} of {seeds}")
+    ways = [
+        (f"{100 * course.left:.2g} % left", course.chance, int((near == i).sum()))
+        for i, course in enumerate(found.courses)
+        if not course.networks
+    ]
+    others = [course for course in found.courses if course.networks]
+    if others:
+        ends = " or ".join(f"{100 * course.left:.2g}" for course in others)
+        ways.append((f"{ends} % left", sum(o.chance for o in others), int(away.sum())))
+    for name_of, chance, k in sorted(ways, key=lambda way: -way[1]):
+        interval = binomtest(k, seeds).proportion_ci(0.99)
+        fine &= bool(interval.low <= chance <= interval.high)
+        said.append(f"{name_of}: chance {100 * chance:.0f} %, {k} of {seeds}")
     return Row(
         name,
         1.0 if never else mean / float(np.mean(times)),
@@ -379,7 +389,7 @@ def rules(full: bool) -> Measurement:
         task = Task(lambda: rule_task(1.0), start)
         found = nr.predict(task.make(), width=WIDTH, learning_rate=0.05, steps=1000, **start)
         many = networks(task, 0.05, np.asarray(found.trajectory.steps), SEEDS)
-        mean = float(np.mean([reached(many.time, loss, 0.1) for loss in many.loss]))
+        mean = float(np.mean([reached(many.time, loss, 0.1 * found.initial) for loss in many.loss]))
         said = found.time_to(0.1).mean
         met &= abs(said / mean - 1) <= allowed
         name = start.get("scale", "PyTorch")

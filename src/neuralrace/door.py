@@ -333,6 +333,8 @@ WORDS = {
     bool: "True or False",
     str: "text",
     type(None): "None",
+    dict: "a mapping from names to values",
+    Any: "anything",
     ArrayLike: "an array of numbers",
     JaxArray: "a key of jax.random",
     os.PathLike: "a path of a file",

@@ -316,7 +316,8 @@ def recurrent(
         wanted=f"steps from 1 to {steps}, with {steps}",
         fix="leave out the steps after the last that is read: they change nothing",
     )
-    outs = {f"y{t}" if readout != "last" else "y": t for t in sorted(read)}
+    only = isinstance(readout, str) and readout == "last"
+    outs = {"y" if only else f"y{t}": t for t in sorted(read)}
     at = range(1, steps + 1)
     sizes = {f"x{t}": inputs for t in at} | ({"h0": hidden} if initial else {})
     sizes |= {f"h{t}": hidden for t in at} | dict.fromkeys(outs, outputs)

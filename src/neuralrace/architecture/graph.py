@@ -23,7 +23,7 @@ from neuralrace.architecture.build import (
     checked_sizes,
     checked_ties,
 )
-from neuralrace.checks import by_name, switch
+from neuralrace.checks import by_name, shown, switch
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
 from neuralrace.types import Count, Several, Whole
@@ -709,7 +709,17 @@ class Architecture:
             wanted="at least 'sizes' and 'edges'",
             fix="pass what arch.describe() returned",
         )
-        edges = {edge: (s, t) for edge, (s, t) in description["edges"].items()}
+        fix = "pass what arch.describe() returned"
+        pairs = by_name("description['edges']", description["edges"], fix)
+        for edge, ends in pairs.items():
+            require(
+                isinstance(ends, list | tuple) and len(ends) == 2,
+                f"edge {edge!r} of description['edges'] must have two ends",
+                got=shown(ends),
+                wanted="the names of its source and its target",
+                fix=fix,
+            )
+        edges = {edge: tuple(ends) for edge, ends in pairs.items()}
         shared = [description.get(name, {}) for name in ("ties", "frozen")]
         return cls(description["sizes"], edges, *shared)
 

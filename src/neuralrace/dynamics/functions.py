@@ -5,13 +5,15 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
+import sys
 import types
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeGuard, TypeVar, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.checks import is_traced, kind_of
+from neuralrace.checks import is_traced
 
 V = TypeVar("V")
 
@@ -21,11 +23,17 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None))
 STABLE = ("builtins", "jax", "jaxlib", "numpy", "math", "optax", "equinox", "neuralrace")
 """Packages whose functions do not change while a program runs."""
 
-NAMED = (types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, type(jax.jit(abs)))
+NAMED = (
+    *(types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, type(np.sum)),
+    *(jax.custom_jvp, jax.custom_vjp, jnp.ufunc, type(jax.jit(abs))),
+)
 """What a function may name of a stable package, besides functions."""
 
-READERS = (eval, exec, getattr, globals, locals, open, vars)
-"""Built-in functions that can read what a function does not name."""
+READERS = (
+    *("eval", "exec", "getattr", "globals", "locals", "open", "vars", "numpy.random"),
+    *("fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap", "open_memmap"),
+)
+"""What can read more than a function names, such as a file, or has a state of its own."""
 
 
 @final
@@ -70,13 +78,15 @@ def _key(value: object, inside: tuple[object, ...]) -> Any:
         return type(value), repr(value)
     if isinstance(value, tuple):
         return type(value), tuple(_key(each, inside) for each in value)
-    if isinstance(value, np.ndarray | jax.Array) and kind_of(value) and not is_traced(value):
+    if _is_numeric(value):
         array = np.asarray(value)
         return _key((array.shape, array.dtype, array.tobytes()), inside)
-    if isinstance(value, NAMED) and _is_stable(value) and value not in READERS:
+    if isinstance(value, NAMED) and _is_stable(value):
         return value
     if not isinstance(value, types.FunctionType) or (vars(value) and not _is_stable(value)):
         raise _UnreadableError
+    if _is_stable(value) and "<locals>" not in value.__qualname__:
+        return value
     if value in inside:
         return inside.index(value)
     named = () if _is_stable(value) else _named(value)
@@ -86,28 +96,63 @@ def _key(value: object, inside: tuple[object, ...]) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    return type(value) in PLAIN or isinstance(value, np.generic | np.dtype)
+    number = isinstance(value, np.generic) and not isinstance(value, np.void)
+    return type(value) in PLAIN or number or isinstance(value, np.dtype)
 
 
-def _is_stable(value: object) -> bool:
-    name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
-    return str(name).partition(".")[0] in STABLE
+def _is_numeric(value: object) -> TypeGuard[np.ndarray | jax.Array]:
+    """Whether a value is an array whose bytes are its numbers: objects have only addresses."""
+    if not isinstance(value, np.ndarray | jax.Array) or is_traced(value):
+        return False
+    return getattr(value.dtype, "kind", "") in [*"biufc"] or value.dtype == jnp.bfloat16
+
+
+def _is_stable(value: Any) -> bool:
+    """Whether a value of a stable package tells by itself what it computes.
+
+    The module that a function names can be that of another, which it wraps: only its globals are
+    its own.
+    """
+    if isinstance(value, types.ModuleType):
+        home, name = value.__name__, value.__name__
+    elif isinstance(value, types.FunctionType):
+        home, name = value.__globals__.get("__name__"), value.__name__
+    else:
+        home, name = value.__module__, getattr(value, "__name__", "")
+    if str(home).partition(".")[0] not in STABLE:
+        return False
+    if name in READERS:
+        raise _UnreadableError
+    wrapped = getattr(value, "__dict__", {}).get("__wrapped__")
+    return wrapped is None or _is_stable(wrapped)
 
 
 def _named(function: types.FunctionType) -> tuple[tuple[str, object], ...]:
-    """What a function names of its module and of Python's own functions."""
-    named, codes = dict[str, object](), [function.__code__]
+    """What a function names of its module, of other modules and of Python's own functions."""
+    found, names, codes = dict[str, object](), set[str](), [function.__code__]
     for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-        if any(name.startswith("__") for name in code.co_names):
-            raise _UnreadableError  # such as function.__globals__
+        names |= {*code.co_names}
         for step in dis.get_instructions(code):
-            if step.opname == "IMPORT_NAME" and step.argval.partition(".")[0] not in STABLE:
-                raise _UnreadableError
+            if step.opname == "IMPORT_NAME":
+                if step.argval.partition(".")[0] not in STABLE:
+                    raise _UnreadableError
+                found[f"import {step.argval}"] = sys.modules.get(step.argval)
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 own = function.__globals__.get(step.argval)
-                named[step.argval] = getattr(builtins, step.argval, None) if own is None else own
-    return tuple(sorted(named.items()))
+                found[step.argval] = getattr(builtins, step.argval, None) if own is None else own
+    if any(name.startswith("__") for name in names):
+        raise _UnreadableError  # such as function.__globals__
+    given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    there = (*found.values(), *_held(function), *given)
+    modules = [each for each in there if isinstance(each, types.ModuleType)]
+    for module in modules:
+        for name in names:
+            value = getattr(module, name, None)
+            found[f"{module.__name__}.{name}"] = value
+            if isinstance(value, types.ModuleType) and value not in modules:
+                modules.append(value)
+    return tuple(sorted(found.items()))
 
 
 def leaves(value: object) -> list[object]:

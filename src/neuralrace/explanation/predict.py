@@ -8,19 +8,28 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from neuralrace.checks import entries, generator, one_of, real_number, shown, weight_scale
-from neuralrace.dataset import Dataset
+from neuralrace.checks import (
+    entries,
+    generator,
+    is_number,
+    one_of,
+    real_number,
+    shown,
+    switch,
+    weight_scale,
+)
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
-from neuralrace.explanation.prediction import Outcome, Prediction, ended
+from neuralrace.explanation.prediction import SIMULATED, Outcome, Prediction, ended
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, losses_of
 from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.neuron_types import child, trajectory_of
 from neuralrace.reln.explained.types.rare import Rest, rests_of
-from neuralrace.tolerances import UNSTABLE
+from neuralrace.tolerances import ELSEWHERE, LARGE_START, UNSTABLE
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Count, Key, Positive, Whole
 
@@ -66,19 +75,28 @@ def predict(
     *Outcomes.* Where the wide limit rests and then learns by neurons that are so few that a network
     may have none of them, each way to end has its chance (`reln.Rest`). Where simulated networks
     end further than 5 % of the initial loss from all of these, or have not come there by the last
-    step, that is one more outcome: its course is their mean, and its chance their share.
+    step, those that end within 5 % of each other are one more outcome: its course is their mean,
+    and its chance their share.
+
+    *The initial loss* is that of a network of this width on average, and all shares are of it:
+    E[L(0)] = ½⟨‖y‖²⟩ + ½ Σ_o (H σ_a² (1 + leak²)/2 Σ_i σ_i² ⟨x_i²⟩ + σ_c²), for weights with
+    symmetric distributions of these standard deviations, a bias as an input of ones (derived by
+    us; E[relu(z)²] = E[z²]/2). The last sum is the variance of the random first function, which
+    the wide limit lacks. Where that is more than 10 % of it, the start is large, which the first
+    sentence says, and the course of an outcome is the mean of the simulated networks that end so.
 
     *Types.* Where neurons align before the loss falls, `Prediction.types` groups them.
 
-    **Arguments:** `data`, the task, whose gates are ignored. `width` H of the hidden layer.
+    **Arguments:** `data`, the task, whose gates are ignored; several input nodes are taken side by
+    side as one layer of inputs, and so are outputs. `width` H of the hidden layer.
     How weights start, one of two: `scale`, the standard deviation of all Gaussian weights, or one
     for each of the layers `"W1"` and `"W2"` (with bias, also `"bias_h"` and `"bias_y"`); or
     `init="torch"`, PyTorch's own start of `nn.Linear`, uniform between ±1/√(fan in), biases too.
     `bias` adds learned biases to hidden and output neurons. `leak`, the slope of a neuron that is
     off. `learning_rate` and `steps` of plain descent on all samples; `time` is their product.
-    `criterion`, the share of the initial loss that counts as learned, or several; the first is that
-    of the first sentence. `loss` must be `"squared"`. `neurons` M, how many stand for the network.
-    `key`, a JAX key or an integer, draws all weights.
+    `criterion`, the share of the initial loss that is left when it counts as learned, or several;
+    the first is that of the first sentence. `loss` must be `"squared"`. `neurons` M, how many stand
+    for the network. `key`, a JAX key or an integer, draws all weights.
 
     **Costs:** about as much as training M/H networks for the wide limit, `networks` for the band,
     and up to as much again where rare neurons must be looked for.
@@ -113,11 +131,11 @@ def predict(
         )
     width = whole_number("width", width, fix="for example width=100")
     leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
-    shares = [criterion] if isinstance(criterion, int | float) else entries("criterion", criterion)
+    shares = [criterion] if is_number(criterion) else entries("criterion", criterion)
     fix = "a share of the initial loss, such as criterion=0.1, or several"
     shares = [real_number("criterion", each, above=0, below=1, fix=fix) for each in shares]
     require(shares, "criterion is empty", got="no share", wanted="one share or more", fix=fix)
-    start = _start(data, width, scale, init, bias)
+    start = _start(data, width, scale, init, switch("bias", bias))
     limit = Limit.of(data, start, learning_rate, steps, leak, neurons, generator(key))
     _check_stable(limit.wide.loss, learning_rate)
     every = rests_of(limit, child(key, 0))
@@ -130,11 +148,13 @@ def predict(
         for one in trained:
             _check_stable(one, learning_rate)
     whole = trajectory_of(data, limit, limit.wide.loss, limit.wide.outputs)
-    courses = _courses(data, limit, whole, every, trained)
+    initial = zero_loss(data) + _first_function(limit)
+    courses = _courses(data, limit, whole, every, trained, initial)
     return Prediction(
         trajectory=whole,
         start=start,
         courses=courses,
+        initial=initial,
         criteria=tuple(shares),
         data=data.gated({}),
         leak=leak,
@@ -190,6 +210,14 @@ def _start(
     return Start(width, w, np.full(o, spreads["W2"]), c, uniform=init is not None)
 
 
+def _first_function(limit: Limit) -> float:
+    """½⟨E‖f(x)‖²⟩ of the first function of a network, whose mean is zero."""
+    start, samples = limit.start, limit.samples
+    each = (1 + limit.crowd.leak**2) / 2 * float(samples.p @ samples.x**2 @ start.w**2)
+    biases = 0.0 if start.c is None else float(start.c @ start.c)
+    return (start.width * float(start.a @ start.a) * each + biases) / 2
+
+
 def _check_stable(loss: np.ndarray, rate: float) -> None:
     require(
         loss.max() <= UNSTABLE * loss[0],
@@ -206,12 +234,17 @@ def _courses(
     whole: Trajectory,
     every: tuple[tuple[Rest, Descended | None], ...],
     trained: Float[np.ndarray, "n T"],
+    initial: float,
 ) -> tuple[Outcome, ...]:
     """Every way to end, the most likely first: with all neurons, or without those that end a rest.
 
     A network that lacks the neurons of one rest does not come to the next. Simulated networks that
-    end as none of these are one more.
+    end as none of these are further outcomes, one for those that end alike.
     """
+    mean_of = lambda losses: Trajectory(
+        whole.time, losses.mean(axis=0), steps=whole.steps,
+        settings={**whole.settings, "method": SIMULATED},
+    )  # fmt: skip
     wide, found = limit.wide, []
     chance, low, high = 1.0, 1.0, 1.0  # that it has all neurons so far
     for rest, done in every:
@@ -225,15 +258,18 @@ def _courses(
             "the wide limit without rare neurons",
         )  # fmt: skip
         least, most = rest.interval
-        found.append(Outcome(course, chance * rest.chance, low * least, high * most, rest))
+        found.append(Outcome(course, initial, chance * rest.chance, low * least, high * most, rest))
         chance, low, high = chance * (1 - rest.chance), low * (1 - most), high * (1 - least)
-    found.append(Outcome(whole, chance, low, high))
-    away = trained[ended(trained, found) < 0]
+    found.append(Outcome(whole, initial, chance, low, high))
+    near = ended(trained, found)
+    if initial - zero_loss(data) > LARGE_START * initial:
+        found = [
+            replace(each, trajectory=mean_of(trained[near == i])) if (near == i).any() else each
+            for i, each in enumerate(found)
+        ]
+    away = trained[near < 0]
     if len(away):
-        from scipy.stats import binomtest
-
-        share = binomtest(len(away), len(trained)).proportion_ci()
-        low, high, chance = share.low, share.high, len(away) / len(trained)
+        low, chance, high = _share(len(away), len(trained))
         found = [
             replace(
                 each,
@@ -243,10 +279,28 @@ def _courses(
             )
             for each in found
         ]
-        settings = {**whole.settings, "method": "simulated networks"}
-        mean = Trajectory(whole.time, away.mean(axis=0), steps=whole.steps, settings=settings)
-        found.append(Outcome(mean, chance, low, high, networks=len(away)))
+        alike = _alike(away[:, -1] / initial)
+        for one in (away[alike == label] for label in np.unique(alike)):
+            low, chance, high = _share(len(one), len(trained))
+            found.append(Outcome(mean_of(one), initial, chance, low, high, networks=len(one)))
     return tuple(sorted(found, key=lambda each: -each.chance))
+
+
+def _share(few: int, many: int) -> tuple[float, float, float]:
+    """A share between the ends of its 95 % interval (Clopper & Pearson 1934)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(few, many).proportion_ci()
+    return float(interval.low), few / many, float(interval.high)
+
+
+def _alike(ends: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Labels of ends; no two of one label are further apart than `ELSEWHERE`."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    if len(ends) == 1:
+        return np.ones(1, int)
+    return fcluster(linkage(ends[:, None], "complete"), ELSEWHERE, "distance")
 
 
 def _no_types(data: Dataset, limit: Limit, key: Key) -> str:

@@ -32,8 +32,9 @@ class CellFile:
 
     A row is a line of JSON with the values that name the cell, its results (numbers, texts, lists,
     arrays), and what else is known of them, such as the commit and the device. Several processes
-    may add rows to the same file. A line that a crash cut off is skipped, and its cell counts as
-    not computed. `nr.sweep(store=…)` takes grids in batches; this takes cells one at a time.
+    may add rows to the same file. A line that cannot be read, as after a crash, is skipped, and its
+    cell counts as not computed. A file that is made anew is read anew.
+    `nr.sweep(store=…)` takes grids in batches; this takes cells one at a time.
 
     ```python
     >>> import tempfile
@@ -51,8 +52,11 @@ class CellFile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
+        self._forget()
+
+    def _forget(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        self._read = 0
+        self._read, self._last, self._inode = 0, b"", 0
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         """All rows, in the order in which they were added."""
@@ -65,8 +69,8 @@ class CellFile:
 
         A list equals a tuple of the same values.
         """
-        wanted = json.loads(json.dumps(dict(cell), default=_plain))
-        same = lambda a, b: not isinstance(a, np.ndarray) and a == b
+        wanted = _named(cell)
+        same = lambda a, b: _tells_apart(a) and a == b
         has = lambda row: all(k in row and same(row[k], value) for k, value in wanted.items())
         return next((row for row in reversed(tuple(self)) if has(row)), None)
 
@@ -82,7 +86,7 @@ class CellFile:
             wanted="different names for what tells cells apart, results, and how they were made",
             fix="rename the result",
         )
-        line = json.dumps({**cell, **result, **made}, default=_plain, ensure_ascii=False)
+        line = json.dumps({**_named(cell), **result, **made}, default=_plain, ensure_ascii=False)
         if self.path is None:
             self._rows.append(json.loads(line, object_hook=_array))
             return
@@ -96,19 +100,50 @@ class CellFile:
             file.write(b"\n" * broken + line.encode() + b"\n")
 
     def _update(self) -> None:
-        """Read the lines that were added since the last time."""
-        if self.path is None or not self.path.exists():
+        """Read the lines that were added since the last time, or all if the file is another."""
+        if self.path is None:
+            return
+        if not self.path.exists():
+            self._forget()
             return
         with self.path.open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            file.seek(self._read - len(self._last))
+            if inode != self._inode or file.read(len(self._last)) != self._last:
+                self._forget()
+                self._inode = inode
             file.seek(self._read)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                self._read += len(line)
+                self._read, self._last = self._read + len(line), line
                 try:
-                    self._rows.append(json.loads(line, object_hook=_array))
-                except ValueError:
+                    row = json.loads(line, object_hook=_array)
+                except (ValueError, TypeError, ArithmeticError, zlib.error):
                     continue
+                if isinstance(row, dict):
+                    self._rows.append(row)
+
+
+def _named(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that name a cell, as they are in the file."""
+    for name, value in cell.items():
+        found = json.loads(json.dumps(value, default=_plain), object_hook=_array)
+        require(
+            _tells_apart(found),
+            f"{name} cannot tell cells apart",
+            got=shown(value),
+            wanted="numbers that equal themselves, text, and lists and mappings of them",
+            fix="name the cell by the numbers or the text that the value was made of",
+        )
+    return json.loads(json.dumps(dict(cell), default=_plain))
+
+
+def _tells_apart(value: Any) -> bool:
+    """Whether a value of a row is found again: arrays and NaN are not."""
+    if isinstance(value, dict | list):
+        return all(map(_tells_apart, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, np.ndarray) and bool(value == value)
 
 
 def _plain(value: Any) -> Any:
@@ -121,8 +156,8 @@ def _plain(value: Any) -> Any:
         wanted="numbers, text, arrays, and lists and mappings of them",
         fix="keep the numbers that it is made of",
     )
-    if not array.ndim:
-        return array.item()
+    if not array.ndim and isinstance(number := array.item(), bool | int | float | str):
+        return number
     packed = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes()))
     return {ARRAY: [array.dtype.str, list(array.shape), packed.decode()]}
 
@@ -131,4 +166,5 @@ def _array(value: dict[str, Any]) -> Any:
     if set(value) != {ARRAY}:
         return value
     kind, shape, packed = value[ARRAY]
-    return np.frombuffer(zlib.decompress(base64.b64decode(packed)), kind).reshape(shape).copy()
+    array = np.frombuffer(zlib.decompress(base64.b64decode(packed)), kind).reshape(shape)
+    return array.copy()[()]  # a number, if it was one

@@ -91,3 +91,17 @@ def test_predicted_and_trained_times_of_a_sweep_are_in_one_chart():
     assert np.asarray(chart.curves[2].y).tolist() == [[3.0, 4.0, 5.0]] * 2
     [other] = curves(found, ["time_xor", "time_linear"])
     assert other.file != chart.file
+
+
+def test_runs_in_which_the_loss_has_hardly_fallen_do_not_confirm_a_prediction():
+    from neuralrace.study.answers.results import Predicted
+
+    data = nr.Dataset(x={"x": np.eye(2)}, y={"y": np.eye(2)})
+    race = nr.reduce(nr.Architecture.chain(2, 4, 2), data)
+    texts = []
+    for end in (0.96, 0.02):
+        run = nr.Trajectory([0, 1, 2], [1.0, 0.99, end])
+        found = Predicted("all", race, [nr.compare(run, run)], [nr.compare(run, run)])
+        assert found.fell == pytest.approx(1 - end)
+        texts.append(next(s.text for s in found.sentences() if s.id == "networks"))
+    assert texts[0] != texts[1]

@@ -282,6 +282,11 @@ TELLS = 1.25
 SAME_RATE = 0.02
 """Two rates whose ratio differs from one by less than this count as the same."""
 
+# Runs ------------------------------------------------------------------------------------------
+
+CONFIRMS = 0.5
+"""Where less of the loss has fallen than this, a run does not tell how good a prediction is."""
+
 # Pictures ---------------------------------------------------------------------------------------
 
 LONGER = 1.6

@@ -18,7 +18,7 @@ from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import R, Several, time_range, to_spread
 from neuralrace.study.answers.matches import Match, Matches
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import EQUAL
+from neuralrace.tolerances import CONFIRMS, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
 
 if TYPE_CHECKING:
@@ -175,7 +175,14 @@ class Predicted(Result):
         text += f"{percent(mean(self.follows))} from the loss predicted for {self.name} "
         text += f"({shifted} once shifted in time)"
         text += "" if self.apart is None else f", and {percent(self.apart)} from each other"
-        return [Sentence("networks", f"{text}.")]
+        short = f" The runs are too short to tell: {percent(self.fell)} of the loss has fallen."
+        return [Sentence("networks", f"{text}.{short if self.fell < CONFIRMS else ''}")]
+
+    @property
+    def fell(self) -> float:
+        """The part of the initial loss that has fallen where the ReLU networks end, on average."""
+        runs = [each.reference for each in self.follows or self.theory]
+        return float(np.mean([1 - run.loss[-1] / run.loss[0] for run in runs]))
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The first network and its prediction."""

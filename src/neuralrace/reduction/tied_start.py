@@ -260,6 +260,9 @@ def _scalar(
     outputs start where they are.
     """
     reads, writes = (w - faster @ (faster.T @ w) for w in (part.reads, part.writes))
+    left = np.linalg.norm(reads) + np.linalg.norm(writes)
+    if left <= ROUNDING * (np.linalg.norm(part.reads) + np.linalg.norm(part.writes)):
+        reads, writes = 0 * reads, 0 * writes  # no hidden direction is left
     u, size, _ = np.linalg.svd(np.concatenate([reads, writes], axis=1), full_matrices=False)
     is_half = len(size) > 1 and bool(size[1] > ROUNDING * size[0])
     r, found = u[:, :1], dict(weights)

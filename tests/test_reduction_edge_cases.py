@@ -342,7 +342,7 @@ def test_blocks_whose_nodes_differ_in_size_by_many_orders(case, place):
 
     rng = np.random.default_rng([8, case])
     race = nr.reduce(*problem(rng))
-    assert race.is_exact
+    assert race.exactness.is_split  # some have fewer neurons than directions
     assert block_error(race, race.blocks[place], rng) < 1e-8
 
 

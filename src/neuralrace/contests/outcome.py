@@ -204,8 +204,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
         elif entrant.start.network and not (entrant.start.is_exact or entrant.start.is_large):
             yield Sentence("rough", f"{name}: {_what_is_left_out(entrant.start)}")
         if not entrant.race.is_exact:
-            text = f"{name}: its reduction drops couplings up to {entrant.race.residual:.1e}."
-            yield Sentence("inexact", text)
+            yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")
     yield from lead_sentences(found, leads)
     if check is not None:
         for name in in_order(found):

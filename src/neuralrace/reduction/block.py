@@ -186,11 +186,12 @@ class Block:
         """
         if all(n == 1 for n in self.dims.values()):
             return ""
-        sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
+        of = self.arch.class_of
+        width = {of[v]: n for v, n in self.dims.items()}
+        sizes = {v: width.get(of[v], 1) for v in self.arch.sizes}
         mixer: Any = mixer_of(self.arch.with_sizes(sizes), in_unit_sizes(self.factor))
         rng = np.random.default_rng(0)
         draws = [mixer.draw(rng) for _ in range(LOOKS)]
-        of = self.arch.class_of
         basis = {of[v]: np.eye(n) for v, n in self.dims.items()}
         seen: set[str] = set()
         outputs = {of[v] for v in self.arch.outputs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import final
 
@@ -67,6 +67,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
         any(basis.dropped_directions for basis in bases),
         max(outside - constant, 0.0),
         max(-left / total, 0.0) if total else 0.0,
+        too_narrow(whole.arch, named),
     )
     return FoundBlocks(named, constant, silent, exactness)
 
@@ -87,6 +88,29 @@ def _with_copies(blocks: Sequence[tuple[Block, Hashable]]) -> tuple[Block, ...]:
         else:
             named.append(replace(block, name=name, copy_of=first.name if gap <= EQUAL else name))
     return tuple(named)
+
+
+def hidden_room(arch: Architecture, blocks: Sequence[Block]) -> Iterator[tuple[int, str, int, int]]:
+    """How many hidden directions every block has, and how many neurons stronger blocks leave it.
+
+    Each result is the place of a block, a class of hidden nodes of the network, and the two.
+    In decoupled weights every block has hidden directions of its own (MHS Assumption 2.1.2).
+    """
+    of, left = arch.class_of, dict(arch.sizes)
+    ends = {of[v] for v in (*arch.inputs, *arch.outputs)}
+    for i, block in enumerate(blocks):
+        wide = {of[v]: block.arch.sizes[v] for v in block.arch.hidden if of[v] not in ends}
+        for node, n in wide.items():
+            yield i, node, n, max(left[node], 0)
+            left[node] -= n
+
+
+def too_narrow(arch: Architecture, blocks: Sequence[Block]) -> dict[str, int]:
+    """How many hidden directions of blocks are more than a class of hidden nodes has neurons."""
+    over: dict[str, int] = {}
+    for _, node, n, left in hidden_room(arch, blocks):
+        over[node] = over.get(node, 0) + max(n - left, 0)
+    return {node: n for node, n in over.items() if n}
 
 
 def _rank(bases: list[Matrix]) -> int:
@@ -119,7 +143,9 @@ class Exactness:
     the blocks. `dropped_loss` is the loss at zero weights that is in no block, although an exact
     reduction has it in one: a tolerance dropped it, and it can be learned. `excess` is the part by
     which the losses of all blocks at zero weights exceed that of the network, of which each should
-    have its own part.
+    have its own part. `narrow` counts, for every class of hidden nodes with fewer neurons than the
+    blocks have directions there, how many directions are too many (`Race.start`): the network
+    cannot learn all that the blocks do.
     """
 
     residual: float
@@ -128,11 +154,17 @@ class Exactness:
     dropped_directions: bool = False
     dropped_loss: float = 0.0
     excess: float = 0.0
+    narrow: Mapping[str, int] = field(default_factory=dict)
 
-    def __bool__(self) -> bool:
-        """Whether the reduction is exact: settled, nothing but rounding dropped, nothing faint."""
+    @property
+    def is_split(self) -> bool:
+        """Whether the blocks are exact: settled, only rounding dropped, nothing faint."""
         dropped = self.dropped_directions or max(self.residual, self.excess) > EXACT
         return self.settled and not self.faint and not dropped
+
+    def __bool__(self) -> bool:
+        """Whether the reduction is exact: the blocks are, and each has room in hidden nodes."""
+        return self.is_split and not self.narrow
 
     def __str__(self) -> str:
         if self.faint:
@@ -140,6 +172,9 @@ class Exactness:
             return f"not checked: directions of {names} differ too much in size for float64"
         if not self.settled:
             return f"not settled: fresh mixtures still couple the blocks by {self.residual:.1e}"
+        if self.is_split and self.narrow:
+            lacking = ", ".join(f"{v} by {n}" for v, n in self.narrow.items())
+            return f"not exact: hidden nodes are too narrow for all blocks ({lacking})"
         if self:
             return f"exact (no coupling above {EXACT:.0e})"
         if self.excess > max(EXACT, self.residual):

@@ -103,7 +103,11 @@ class Race(Result):
 
     @property
     def is_exact(self) -> bool:
-        """Whether only rounding was dropped and no feature is too small for float64."""
+        """Whether the blocks are exact, and hidden nodes have a neuron for each direction.
+
+        That is, only rounding was dropped, no feature is too small for float64, and `exactness`
+        counts no class of nodes as too narrow.
+        """
         return bool(self.exactness)
 
     @property
@@ -157,7 +161,10 @@ class Race(Result):
         number
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
-        share a hidden node together have singular values b. `{edge: b}` sets one number per edge.
+        share a hidden node together have singular values b. Where hidden nodes have fewer neurons
+        than the blocks have directions, the strongest take them all; the others start at 0 and stay
+        there, and the solution is not called exact (`exactness.narrow`). `{edge: b}` sets one
+        number per edge.
         `alignment` of the result is the share of the weights' squared norm that it carries, and
         `gap` the distance of its loss from that of the network, which says whether the weights are
         small enough. A `Start` is checked against the data and the blocks of this race, and
@@ -183,9 +190,9 @@ class Race(Result):
             if any(_has_axes(w) for w in plain.values()):
                 found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
-                found = start_from_number(self.blocks, plain)
+                found = start_from_number(self.blocks, self.split, plain)
         else:
-            found = start_from_number(self.blocks, plain_number(start))
+            found = start_from_number(self.blocks, self.split, plain_number(start))
         return replace(found, data=self._digest)
 
     def _check_start(self, start: Start) -> None:
@@ -309,7 +316,7 @@ class Race(Result):
         start = None if start is None else self.start(start)
         for i, block in enumerate(self.blocks):
             weights = None if start is None else start.weights[i]
-            mode = written_mode(block, weights, exact=self.is_exact)
+            mode = written_mode(block, weights, exact=self.exactness.is_split)
             if mode is None:
                 left_out.append(block.name)
             else:

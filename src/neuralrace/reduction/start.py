@@ -18,6 +18,7 @@ from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.find_blocks import hidden_room
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.tied_start import Aside, tied_start
@@ -123,7 +124,7 @@ def check_start_known(start: object) -> None:
         check_known("start", {"start": parts})
 
 
-def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
+def start_from_number(blocks: Sequence[Block], whole: SplitNetwork, value: Any) -> Start:
     """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
     edges = {e for block in blocks for e in block.arch.matrices}
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
@@ -140,8 +141,27 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
         fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
     )
     _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
-    weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
-    return Start(weights, None, f"aligned, {value}")
+    weights = [{e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks]
+    return Start(_with_room(blocks, whole, weights), None, f"aligned, {value}")
+
+
+def _with_room(
+    blocks: Sequence[Block], whole: SplitNetwork, weights: Sequence[Mapping[str, Matrix]]
+) -> tuple[dict[str, Matrix], ...]:
+    """Aligned weights without the hidden directions for which stronger blocks leave no neuron.
+
+    They start at 0 and stay there: a neuron without incoming and outgoing weights learns nothing.
+    """
+    found, of = [dict(w) for w in weights], whole.arch.class_of
+    for i, node, n, left in hidden_room(whole.arch, blocks):
+        for edge, (s, t) in blocks[i].arch.matrix_ends.items() if left < n else ():
+            w = found[i][edge].copy()
+            if of[t] == node:
+                w[left:] = 0.0
+            if of[s] == node:
+                w[:, left:] = 0.0
+            found[i][edge] = w
+    return tuple(found)
 
 
 def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
@@ -184,6 +204,10 @@ def start_from_weights(
     two = [i for i, b in enumerate(blocks) if not tied and b.arch.path_lengths == {2}]
     apart = [] if tied else [b for i, b in enumerate(blocks) if i not in two]
     shared = _overlap(apart, found, blocks)
+    for i, node, _, left in hidden_room(whole.arch, blocks):
+        if not left and not tied and i not in two:
+            ends = blocks[i].arch.edges.items()
+            found[i] |= {e: np.zeros_like(found[i][e]) for e, st in ends if node in st}
     halved = set()
     growing, halves, mixing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
     for i, weights_i, is_half in zip(two, growing, halves, strict=True):
@@ -289,6 +313,7 @@ def start_from_scale(
     known = tuple(weights for weights in found if weights is not None)
     if len(known) < len(blocks):
         return None
+    known = _with_room(blocks, whole, known)
     loss = _average_loss(whole, scale)
     gap = abs(constant + _initial_loss(blocks, known) - loss) / loss if loss else None
     how = f"the average of random weights of standard deviation {scale:g}"

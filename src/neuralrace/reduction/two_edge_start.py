@@ -125,6 +125,8 @@ def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:
     overlap = float((reads * writes).sum())
     if min(a, b) <= NOISE * max(a, b):
         return (a, 0.0, False) if a > b else (0.0, b, False)
+    if overlap < 0 and np.linalg.norm(reads + writes) <= ROUNDING * max(a, b):
+        return a, -a, False  # no growing half: a difference that is rounding must not grow
     if abs(overlap) >= (1 - ROUNDING) * a * b:
         return a, b * float(np.sign(overlap)), False
     c = float(np.linalg.norm(reads + writes)) / 2
@@ -143,7 +145,11 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
         faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
         q = orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
-            whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
+            before = whole @ direction
+            after = before - q @ (q.T @ before)
+            if np.linalg.norm(after) <= ROUNDING * np.linalg.norm(before):
+                after[:] = 0.0  # no hidden direction is left: what is rounding must not grow
+            whole += np.outer(after - before, direction)
     return reads, writes
 
 

@@ -57,7 +57,7 @@ def sentences(race: Race, full: bool = False) -> Iterator[Sentence]:
     """What the blocks of a race are, how exact they are, and what else is worth a remark."""
     count, scalar = len(race.blocks), sum(block.is_scalar for block in race.blocks)
     shown = count if full else SHOWN
-    if not count and not race.is_exact:
+    if not count and not race.exactness.is_split:
         text = (
             f"No block remains: every coupling is below the tolerance of {race.tolerance:g}. What "
             "can be learned was dropped."
@@ -114,7 +114,7 @@ def sentences(race: Race, full: bool = False) -> Iterator[Sentence]:
 def printed_rows(race: Race, full: bool = False) -> list[tuple[str, ...]]:
     """The rows of the printed table, below `HEADINGS`: of the first blocks, or of all."""
     blocks = race.blocks if full else race.blocks[:SHOWN]
-    return [row for block in blocks for row in _rows(block, race.is_exact, full)]
+    return [row for block in blocks for row in _rows(block, race.exactness.is_split, full)]
 
 
 def block_frame(race: Race) -> pandas.DataFrame:

@@ -291,6 +291,42 @@ TELLS = 1.25
 SAME_RATE = 0.02
 """Two rates whose ratio differs from one by less than this count as the same."""
 
+# Blocks and their solutions ---------------------------------------------------------------------
+
+SIZE_FLOOR = 1e-6
+"""A direction smaller than this, relative to its node, is judged as if it had this size.
+
+Rotating data leaves rounding of about 1e-15 of a node in every direction; relative to this floor it
+is 1e-9.
+"""
+
+NO_MODE = 1e-10
+"""A singular value of correlations below this, relative to the largest, is rounding."""
+
+UNREACHED = 1e-14
+"""A criterion this close to the final loss, relative to the initial loss, is never reached."""
+
+CONVERGED = 1e-8
+"""Newton's method stops at a step below this: its error is the square, which is rounding."""
+
+ZERO_TARGETS = 0.2
+"""Targets of an output that are zero on at most this share of the samples need no remark."""
+
+GRADED = 1e-3
+"""If sizes of directions at one node differ by more than this factor, Jacobi rotations are used."""
+
+COUPLED = 100
+"""A direction joins a block if its coupling exceeds this many times the rounding error."""
+
+LEAST_ATOL = 1e-17
+"""The least absolute tolerance of a compiled flow, relative to the weights that are learned.
+
+With a smaller one, rounding of the largest weights would refuse every step.
+"""
+
+CLEAR = 0.2
+"""A stage ends where rounding is still this much smaller than the absolute tolerance."""
+
 # Runs ------------------------------------------------------------------------------------------
 
 CONFIRMS = 0.5

@@ -19,7 +19,7 @@ from neuralrace.reduction.mixtures import (
     through_class,
 )
 from neuralrace.statistics import ClassFactor
-from neuralrace.tolerances import EQUAL
+from neuralrace.tolerances import EQUAL, NO_MODE
 from neuralrace.types import Matrix
 
 T = TypeVar("T")
@@ -37,9 +37,6 @@ FEW_NODES = 4
 
 MIXTURES = 2
 """The number of mixtures of all statistics in which two blocks are compared."""
-
-NO_MODE = 1e-10
-"""A singular value of correlations below this, relative to the largest, is rounding."""
 
 
 @final

@@ -22,11 +22,8 @@ from jaxtyping import Float
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
-from neuralrace.tolerances import ROUNDING
+from neuralrace.tolerances import ROUNDING, UNREACHED
 from neuralrace.types import ArrayLike, Finite
-
-NEVER = 1e-14
-"""A criterion this close to the final loss, relative to the initial loss, is never reached."""
 
 EARLY = -20
 """The loss is first evaluated at the shortest half-time of a mode times two to this power."""
@@ -132,9 +129,9 @@ class ClosedForm:
         start = float(self.loss(np.zeros(())))
         if criterion >= start:
             return np.asarray(0.0)
-        if criterion <= least + NEVER * start:
+        if criterion <= least + UNREACHED * start:
             return np.asarray(np.inf)
-        if criterion <= least + self.dropped + NEVER * start:
+        if criterion <= least + self.dropped + UNREACHED * start:
             return np.asarray(np.nan)
         times = self._doubling_times()
         loss = np.asarray(self.loss(times))

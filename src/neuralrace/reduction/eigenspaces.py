@@ -11,10 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.mixtures import SPREAD, AnyMixer, TiedDraw, TiedMixer
-from neuralrace.tolerances import DEPENDENT, ROUNDING
-
-GRADED = 1e-3
-"""If sizes of directions at one node differ by more than this factor, Jacobi rotations are used."""
+from neuralrace.tolerances import COUPLED, DEPENDENT, GRADED, ROUNDING
 
 CALM = 2
 """The number of rounds without a split after which the spaces are final."""
@@ -246,9 +243,6 @@ MIXES = 3
 LONG = 0.5
 """A unit vector starts a new block if more than this of it lies outside the blocks found."""
 
-MARGIN = 100
-"""A direction joins a block if its coupling exceeds this many times the rounding error."""
-
 
 def aligned(
     mixer: AnyMixer,
@@ -354,7 +348,7 @@ def _separating_turn(
                 v = step @ block[:, at]
                 for _ in range(2):
                     v = v - done @ (done.T @ v) - block @ (block.T @ v)
-                if np.linalg.norm(v) > MARGIN * near:
+                if np.linalg.norm(v) > COUPLED * near:
                     block = np.concatenate([block, (v / np.linalg.norm(v))[:, None]], axis=1)
             at += 1
         done = np.concatenate([done, block], axis=1)

@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
-from neuralrace.tolerances import NOISE
+from neuralrace.tolerances import NOISE, SIZE_FLOOR
 from neuralrace.types import Array, Matrix
 from neuralrace.weights import by_edge
 
@@ -30,14 +30,6 @@ Pair = tuple[str, str]
 
 SPREAD = (0.5, 1.5)
 """Random positive weights are drawn from this interval, so that they have similar sizes."""
-
-SIZE_FLOOR = 1e-6
-"""A direction smaller than this, relative to its node, is judged as if it had this size.
-
-Rotating data leaves rounding of about 1e-15 of a node in every direction; relative to this floor it
-is 1e-9.
-"""
-
 
 Steps: TypeAlias = Sequence[
     tuple[str, np.ndarray | None, Sequence[tuple[str, str, np.ndarray | None]]]

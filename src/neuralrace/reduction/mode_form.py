@@ -17,7 +17,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import MonomialRace, block_system, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.symbols import mode_formula
-from neuralrace.tolerances import NOISE, TINY
+from neuralrace.tolerances import CONVERGED, NOISE, TINY
 from neuralrace.types import ArrayLike, Matrix
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ Values = np.ndarray | np.floating
 SHOWN = 8
 """How many modes, blocks or failures of an assumption are shown one by one."""
 
-
-CONVERGED = 1e-8
-"""Newton's method stops at a step below this: its error is the square, which is rounding."""
 
 NEWTON_STEPS = 200
 """The most steps of Newton's method for z; from a tiny start it must double z many times."""

@@ -25,7 +25,7 @@ from neuralrace.reduction.mixtures import (
 )
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import join_nodes
-from neuralrace.tolerances import EQUAL, TINY
+from neuralrace.tolerances import CLEAR, EQUAL, TINY
 from neuralrace.types import Matrix
 from neuralrace.weights import by_edge
 
@@ -60,9 +60,6 @@ RECENT = 8
 
 A descent that diverges squares its error at each step.
 """
-
-MARGIN = 0.2
-"""A stage ends where rounding is still this much smaller than the absolute tolerance."""
 
 STRETCH = 3
 """A stage of the flow lasts at most this many times as long as all stages before it."""
@@ -126,7 +123,7 @@ def flowed(
     if units is None:
         return np.repeat(problem.start[None], len(times), axis=0)
     absolute = SMALL * rtol
-    growth = problem.growth_span(MARGIN * absolute / LAST_DIGIT)
+    growth = problem.growth_span(CLEAR * absolute / LAST_DIGIT)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:

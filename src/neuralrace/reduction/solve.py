@@ -34,7 +34,7 @@ from neuralrace.reduction.start import Start
 from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.statistics import SplitNetwork
-from neuralrace.tolerances import EQUAL
+from neuralrace.tolerances import EQUAL, LEAST_ATOL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -46,12 +46,6 @@ MAX_TABLE = 2**20
 
 MOST_STEPS = 1e12
 """The most steps of descent that a race can be asked for; more would take years."""
-
-FLOOR = 1e-17
-"""The least absolute tolerance of a compiled flow, relative to the weights that are learned.
-
-With a smaller one, rounding of the largest weights would refuse every step.
-"""
 
 FLOW_STEPS = 1_000_000
 """The most steps of a compiled flow."""
@@ -300,7 +294,7 @@ def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Traject
     record = {"weights": True}
     if request.steps is None:
         rtol = request.rtol
-        atol = max(rtol * smallest_rms(weights.values()), FLOOR * block.natural_size)
+        atol = max(rtol * smallest_rms(weights.values()), LEAST_ATOL * block.natural_size)
         return flow(
             net, weights, block.data, times=request.times, record=record,
             rtol=rtol, atol=atol, max_steps=FLOW_STEPS,

@@ -27,7 +27,7 @@ from neuralrace.reduction.symbols import (
 )
 from neuralrace.results import Sentence, framed
 from neuralrace.text import numbered
-from neuralrace.tolerances import ROUNDING
+from neuralrace.tolerances import ROUNDING, ZERO_TARGETS
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -42,9 +42,6 @@ HEADINGS: tuple[str, ...] = ("block", "directions", "s", "variables", "conserved
 
 FEW = 3
 """The number of variables of a mode that are shown by default."""
-
-RARE = 0.2
-"""Targets of an output that are zero on at most this share of the samples need no remark."""
 
 SMALL = 1e-3
 """The small equal start for which closed forms are listed if no start is given."""
@@ -171,7 +168,7 @@ def _silenced(race: Race) -> list[str]:
     for node in race.arch.outputs if len(race.arch.outputs) > 1 else ():
         zero = ~np.asarray(data.y[node]).any(axis=1)
         share = float(np.asarray(data.probability)[zero].sum())
-        if node in data.gates or not RARE < share < 1:
+        if node in data.gates or not ZERO_TARGETS < share < 1:
             continue
         silenced.append(
             f"{node} is on, and its target zero, on {100 * share:.0f} % of the samples: it is "

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import isclose, isnan
+from math import isclose, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,9 @@ RULES = f"""\
 CHANGED = """\
 Every claim of 0.1 is here with the numbers and the verdict that it had. A number that was listed
 twice under different rules now has one verdict: that a small embedding and a large readout shorten
-grokking (it took 1.07 times as long) was *no* in the gallery, *missed* among our promises, and is
+grokking (it took {:.2f} times as long) was *no* in the gallery, *missed* among our promises, and is
 [undecided](talk.md#grokking) everywhere. Promises about the pages of 0.1 became tests."""
-"""What changed against 0.1, by hand; a test compares its verdict."""
+"""What changed against 0.1, by hand, but for a number; a test compares its verdict."""
 
 RETIRED = {
     "ledger/places": "a test of `evidence.pages`",
@@ -53,7 +53,12 @@ RETIRED = {
 }
 """Ids of 0.1 that are no promises any more, and what has taken their place."""
 
-WORD = {Verdict.HOLDS: "met", Verdict.FAILS: "missed"}
+WORD = {
+    Verdict.HOLDS: "met",
+    Verdict.QUALIFIED: "met with a qualification",
+    Verdict.FAILS: "missed",
+    Verdict.UNDECIDED: "undecided",
+}
 """How the verdict on a promise is written."""
 
 OUTCOME = {Outcome.MET: "met", Outcome.MISSED: "**missed**", Outcome.UNCLEAR: "*unclear*"}
@@ -107,11 +112,12 @@ def shown(measure: Measure, found: Found) -> str:
 def pages(folder: Path = STORE) -> dict[str, str]:
     """Every page by its name, from the numbers that are stored."""
     kept = read(folder)
-    each = {topic: [restored(c, kept.get(c.name)) for c in of_topic(topic)] for topic in topics()}
-    every = {topic: [e for e in some if e is not None] for topic, some in each.items()}
+    each = {t: {c.name: restored(c, kept.get(c.name)) for c in of_topic(t)} for t in topics()}
+    every = {topic: [e for e in some.values() if e is not None] for topic, some in each.items()}
+    open_ = {topic: [n for n, e in some.items() if e is None] for topic, some in each.items()}
     facts = json.loads((ROOT / "docs/gallery/facts.json").read_text())
     papers = {t: _paper(t, each, facts) for t, each in every.items() if t != OWN}
-    whole = {"index": _summary(every), **papers, OWN: _own(every[OWN])}
+    whole = {"index": _summary(every, open_), **papers, OWN: _own(every[OWN], open_[OWN])}
     return {name: "\n".join(lines) + "\n" for name, lines in whole.items()}
 
 
@@ -121,14 +127,15 @@ def write(folder: Path = STORE) -> None:
         (folder / f"{name}.md").write_text(text)
 
 
-def _summary(every: Mapping[str, Sequence[Entry]]) -> list[str]:
-    heads = ("", "claims", "holds", "qualified", "does not hold", "undecided")
+def _summary(every: Mapping[str, Sequence[Entry]], open_: Mapping[str, Sequence[str]]) -> list[str]:
+    heads = ("", "claims", "holds", "qualified", "does not hold", "undecided", "not measured yet")
     rows, fails, missed = [], [], []
     for topic, each in every.items():
         count = Counter(entry.verdict for entry in each)
         numbers = [str(count[verdict] or "–") for verdict in Verdict]
         title = _title(topic).partition(" (")[0]
-        rows.append((f"[{title}]({topic}.md)", str(len(each)), *numbers))
+        whole, left = str(len(each) + len(open_[topic])), str(len(open_[topic]) or "–")
+        rows.append((f"[{title}]({topic}.md)", whole, *numbers, left))
         lost = [entry for entry in each if entry.verdict is Verdict.FAILS]
         links = [(e, f"[{e.claim.name}]({topic}.md#{anchor(e.claim.name)})") for e in lost]
         if topic == OWN:
@@ -149,10 +156,23 @@ def _summary(every: Mapping[str, Sequence[Entry]]) -> list[str]:
         "",
         f"**Missed promises.** {len(missed)}, with the reason below or on [their page](own.md).",
         "",
-        f"**What changed.** {' '.join(CHANGED.split())}",
+        *_left([name for names in open_.values() for name in names]),
+        f"**What changed.** {' '.join(CHANGED.split()).format(_longer(every))}",
         *folded("Missed promises, and why", [f"- {link}: {why}" for link, why in missed]),
         *folded("How a verdict follows from the numbers", RULES.split("\n")),
     ]
+
+
+def _left(names: Sequence[str]) -> list[str]:
+    """What has no stored number yet."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return [f"**Not measured yet.** {len(names)}: {listed}.", ""] if names else []
+
+
+def _longer(every: Mapping[str, Sequence[Entry]]) -> float:
+    """How many times as long grokking takes with a small embedding and a large readout."""
+    pairs = [pair for e in every["talk"] if e.claim.name == "talk/grokking" for pair in e.pairs]
+    return next((found.value for measure, found in pairs if measure.id == "sooner"), nan)
 
 
 def _why(entry: Entry) -> str:
@@ -301,22 +321,25 @@ def _id(claim: Claim) -> str:
     return claim.name.replace("/", "-").replace(".", "")
 
 
-def _own(each: Sequence[Entry]) -> list[str]:
+def _own(each: Sequence[Entry], open_: Sequence[str]) -> list[str]:
     sections: dict[str, list[Entry]] = {}
     for entry in each:
         sections.setdefault(entry.claim.where, []).append(entry)
     count = Counter(map(word, each))
+    rest = [f"{n} are {said}" for said in WORD.values() if (n := count[said])]
+    rest += [f"{len(open_)} are not measured yet"] if open_ else []
     lines = [
         f"# {_title(OWN)}",
         "",
-        f"{count['met']} promises are met, and {count['missed']} are missed. Each has the commit "
-        "at which it was measured at full size. [How a verdict follows](index.md).",
+        f"Of {len(each) + len(open_)} promises, {', '.join(rest)}. Each that is measured has the "
+        "commit at which it was measured at full size. [How a verdict follows](index.md).",
+        *["", *_left(open_)][:-1],
     ]
     for section, some in sections.items():
         rows = [
             (
                 f"[{e.claim.name}](#{_id(e.claim)})",
-                "met" if e.stands else "**missed**",
+                f"**{word(e)}**" if e.verdict is Verdict.FAILS else word(e),
                 e.made.get("commit") or "–",
             )
             for e in some

@@ -67,6 +67,11 @@ def table_name(name: str, settings: Mapping[str, Any]) -> str:
     return f"{name.replace('/', '_')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
+def _name(measurement: Callable[..., Any]) -> str:
+    """The name under which a measurement is kept: two modules may have functions of one name."""
+    return f"{measurement.__module__}.{measurement.__name__}"
+
+
 def figures() -> Any:
     """The module with the papers' figures, found by its name."""
     return import_module("papers")
@@ -152,7 +157,7 @@ class Tables:
         if key not in self._kept:
             self._kept[key] = self._measured(measurement, settings)
         result = self._kept[key]
-        self._files[table_name(measurement.__name__, settings)] = None
+        self._files[table_name(_name(measurement), settings)] = None
         if "seeds" not in settings:
             return result
         self._seeds.append(settings["seeds"])
@@ -231,10 +236,10 @@ class Tables:
         return table
 
     def _measured(self, measurement: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-        name = measurement.__name__
-        row = self._row(name, settings)
+        name, earlier = _name(measurement), measurement.__name__
+        row = self._row(name, settings, earlier)
         if row is None:
-            self.tell(f"{name.replace('_', ' ')}: computing …")
+            self.tell(f"{name}: computing …")
             return self._keep(name, settings, measurement(**settings))
         return row["result"]
 
@@ -246,9 +251,12 @@ class Tables:
         self._cells.add(cell, {"result": result}, **origin)
         return result
 
-    def _row(self, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The row with these settings, if it is kept."""
-        row = self._cells.find({"table": name, "settings": dict(settings)})
+    def _row(
+        self, name: str, settings: Mapping[str, Any], *earlier: str
+    ) -> Mapping[str, Any] | None:
+        """The row with these settings, if it is kept under this name, or else an earlier one."""
+        cells = ({"table": each, "settings": dict(settings)} for each in (name, *earlier))
+        row = next((row for row in map(self._cells.find, cells) if row is not None), None)
         if row is not None:
             self.origins[table_name(name, settings)] = {k: row[k] for k in ORIGIN if k in row}
             self.tell(f"{name}: read from {self._cells.path}, of {row.get('commit')}")

@@ -473,8 +473,20 @@ def test_the_summary_counts_every_claim_and_names_what_fails():
     for name, entry in each.items():
         assert (f"[{name}](" in page) == (entry.verdict is Verdict.FAILS), name
     count = sum(entry.verdict is Verdict.HOLDS for entry in each.values())
-    column = [row.split(" | ")[2] for row in page.split("\n") if row.startswith("| [")]
-    assert sum(map(int, column)) == count
+    rows = [row.strip("| ").split(" | ") for row in page.split("\n") if row.startswith("| [")]
+    number = lambda text: 0 if text == "–" else int(text)
+    assert sum(number(row[2]) for row in rows) == count
+    assert all(int(row[1]) == sum(map(number, row[2:])) for row in rows)
+    assert sum(int(row[1]) for row in rows) == len(claims())
+    left = [claim.name for claim in claims() if claim.name not in each]
+    assert sum(number(row[-1]) for row in rows) == len(left)
+    assert all(f"`{name}`" in page for name in left)
+    (found,) = (f for m, f in each["talk/grokking"].pairs if m.id == "sooner")
+    assert f"{found.value:.2f} times as long" in page
+
+
+def test_every_verdict_on_a_promise_has_a_word_of_its_own():
+    assert len({pages.WORD[verdict] for verdict in Verdict}) == len(Verdict)
 
 
 def test_what_is_said_to_have_changed_is_so():

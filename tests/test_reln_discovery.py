@@ -407,12 +407,10 @@ def test_a_pattern_that_no_label_has_exactly_is_named_with_its_exceptions(wrong)
     if not wrong:
         assert said == "for rule 1"
         return
-    assert said.startswith("for rule 1, except ") and said.endswith(
-        f"; {100 * (16 - wrong) / 17:.0f} %"
-    )
-    assert "and also " in said
+    assert "rule 1" in said and f"{100 * (16 - wrong) / 17:.0f} %" in said
+    assert all(re.search(rf"\b{number}\b", said) for number in (*item[off], item[extra[0]]))
     nothing = np.random.default_rng(0).permutation(48)[:24]
-    assert where(nothing, data) == "for 24 samples"
+    assert re.findall(r"\d+", where(nothing, data)) == ["24"]
 
 
 def test_a_pattern_of_almost_all_samples_is_told_by_those_left_out():

@@ -48,6 +48,9 @@ distance of different modes.
 PRINTED = 1e-5
 """Times are printed to five digits: two times that differ by less than this part are equal."""
 
+REMAINS = 1e-3
+"""A prediction that is further off, as a part of the initial loss, is said to leave an error."""
+
 ROUNDINGS = 16
 """Inner products in low precision may differ by this many roundings, if that exceeds `ROUNDING`."""
 
@@ -55,6 +58,12 @@ ROUNDINGS = 16
 
 LARGEST = 1e75
 """Up to this size of x and y, products of two second moments stay within the range of float64."""
+
+LARGEST_EXPONENT = 300.0
+"""Exponents above this are cut: what grows by so much matters in any case."""
+
+TIED_STEP = 1e-4
+"""A small weight, relative to those of the mode, by which velocities are differentiated."""
 
 SMALLEST_SCALE = 1e-150
 """The smallest standard deviation of weights, and one over the largest: its square is a number."""

@@ -201,7 +201,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
         if entrant.starts_roughly:
             text = f"{name}: started from weights that are not decoupled, through paths of three "
             yield Sentence("rough", text + "edges or more, so that its time is approximate.")
-        elif not entrant.start.is_exact and not entrant.start.is_large:
+        elif entrant.start.network and not (entrant.start.is_exact or entrant.start.is_large):
             yield Sentence("rough", f"{name}: {_what_is_left_out(entrant.start)}")
         if not entrant.race.is_exact:
             yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")

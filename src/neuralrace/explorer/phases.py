@@ -67,7 +67,7 @@ def _axis(one: Any, key: str) -> dict[str, Any]:
     need(
         named and numbers and low < high and count >= 2,  # type: ignore[operator]
         key,
-        "this is no axis of a phase diagram",
+        "the axis of a phase diagram is not valid",
         f"{one!r:.120}",
         "a key, start below stop, and a count of 2 or more",
         '{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}',

@@ -182,7 +182,7 @@ def _until(asked: Any) -> float:
     need(
         not isinstance(asked, bool) and isinstance(asked, int | float) and asked > 0,
         "until",
-        "this is no time",
+        "the time is not valid",
         f"{asked!r:.60}",
         "a number above 0",
         "leave it out",

@@ -13,17 +13,20 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import through_class, ways
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.two_edge_start import orthonormal
-from neuralrace.tolerances import AMPLIFIED, ASIDE, EQUAL, NOISE, NOISY_GROWTH, ROUNDING
+from neuralrace.tolerances import (
+    AMPLIFIED,
+    ASIDE,
+    EQUAL,
+    LARGEST_EXPONENT,
+    NOISE,
+    NOISY_GROWTH,
+    ROUNDING,
+    TIED_STEP,
+)
 from neuralrace.types import Matrix
 
 WATCHED = 128
 """The number of times at which what a start leaves out is followed."""
-
-STEP = 1e-4
-"""A small weight, relative to those of the mode, by which velocities are differentiated."""
-
-LARGE = 300.0
-"""Exponents above this are cut: what grows by so much matters in any case."""
 
 
 @final
@@ -86,7 +89,7 @@ class Aside:
         moved = self._moved(block, {name: w[at] for name, w in weights.items()})
         for dt, before, after in zip(np.diff(times[at]), moved[:-1], moved[1:], strict=True):
             rates, turn = np.linalg.eigh((before + after) / 2)
-            z = z @ (turn * np.exp(np.minimum(rates * dt, LARGE))) @ turn.T
+            z = z @ (turn * np.exp(np.minimum(rates * dt, LARGEST_EXPONENT))) @ turn.T
             if float((z**2).sum()) > most:
                 return True
         return False
@@ -107,7 +110,7 @@ class Aside:
         found = []
         for values in zip(*(weights[name][:, 0, 0] for name in wide), strict=True):
             state[own] = values
-            step = STEP * max(map(abs, values))
+            step = TIED_STEP * max(map(abs, values))
             rows = []
             for k in aside:
                 state[k] = step

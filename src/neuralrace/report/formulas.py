@@ -72,7 +72,7 @@ def _checked(given: Typeset) -> str:
     """MathML of before, which must have no other elements, and be closed where it ends."""
     require(
         (given.startswith("<math ") and given.endswith("</math>") and _is_plain(given)),
-        "this is no formula that was typeset before",
+        "formula is not one that was typeset before",
         got=f"{str(given)!r:.80}",
         wanted="MathML",
         fix="give the expression of SymPy",

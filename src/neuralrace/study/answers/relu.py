@@ -71,9 +71,7 @@ class Foreseen(Result):
         """When each trained network learned, (S,); NaN for one that does not."""
         if self.runs is None:
             return np.zeros(0)
-        losses = self.runs.loss
-        each = [crossing_time(self.runs.time, one, self.share * float(one[0])) for one in losses]
-        return np.array(each, float)
+        return crossing_time(self.runs.time, self.runs.loss, self.share * self.prediction.initial)
 
     def distance(self, theory: Trajectory) -> float:
         """How far a predicted loss is from the trained networks, or else from the wide limit."""
@@ -181,7 +179,7 @@ def relu(work: Work) -> Answer:
         except StudyError as error:
             no_types = error.reason
     if types is not None:
-        level = prediction.criteria[0] * float(types.trajectory.loss[0])
+        level = prediction.criteria[0] * prediction.initial
         time = float(crossing_time(types.trajectory.time, types.trajectory.loss, level))
         theories[TYPES] = Theory(types.trajectory, np.inf if np.isnan(time) else time)
     contest = _or_none(lambda: work.contest) if work.asks("contest") else None

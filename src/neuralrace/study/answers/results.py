@@ -18,7 +18,7 @@ from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import R, Several, time_range, to_spread
 from neuralrace.study.answers.matches import Match, Matches
 from neuralrace.text import numbered, percent
-from neuralrace.tolerances import CONFIRMS, EQUAL
+from neuralrace.tolerances import CONFIRMS, EQUAL, REMAINS
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Trained(Result):
         who = numbered(len(last), "ReLU network", "One")
         named = f"loss of {self.level:.4g}"
         named += "" if self.share is None else f" (a share of {self.share:.4g})"
-        reached = f"{who} never reaches a {named}" if lone else f"None of {who} reaches a {named}"
+        reached = f"{who} does not reach" if lone else f"None of {who} reaches"
+        reached += f" a {named} by t = {self.runs.time[-1]:.4g}"
         if there.any():
             few = "" if there.all() else f"{there.sum()} of "
             reached = f"{few}{who} {'reaches' if lone else 'reach'} a {named} at "
@@ -160,7 +161,7 @@ class Predicted(Result):
         if self.is_check:
             said = f"The reduction is exact, so this is a check of the computation: {off}."
         found = [Sentence("prediction", said)]
-        if mean(self.theory) > 1e-3:
+        if mean(self.theory) > REMAINS:
             text = remaining_error(bool(self.race.is_exact), self.batch_size)
             found.append(Sentence("remaining", text))
         gating = Sentence("gating", f"The gating {self.name} {race_sentence(self.race)}")

@@ -1,6 +1,7 @@
 """The span of what paths give an output, against ranks in rational numbers."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_gates_of_any_size_span_what_they_span_in_rational_numbers(span):
         n, layers = int(rng.integers(3, 7)), int(rng.integers(1, 5))
         nodes = ["x", *(f"h{i}" for i in range(layers)), "y"]
         edges = {}
-        for s, t in zip(nodes[:-1], nodes[1:], strict=True):
+        for s, t in pairwise(nodes):
             for k in range(int(rng.integers(1, 4))):
                 edges[f"{s}{t}{k}"] = (s, t)
         gates = {e: 2.0 ** rng.integers(-span, span + 1, n) * (rng.random(n) < 0.8) for e in edges}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -234,11 +234,13 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
     """For every output, orthonormal columns that span what paths can give it on the rows.
 
     A path p from s gives g_p x_s, times a matrix. The gates g_p of all paths from s to a node span
-    those to the nodes before it, times the gates between, so that no path is listed. They are
+    those to the nodes before it, times the gates between, so that few paths are listed. Products
+    of gates are never mixed: where later gates are 0, rounding would remain of a mixture. They are
     weighted by the size of x_s in each class, so that rounding stays small beside what is seen.
     """
     gate = {name: g[:, None] for name, g in factor.gates.items()}
     seen = {t: [np.zeros((len(factor.row_class), 0))] for t in arch.outputs}
+    largest = {t: np.zeros(factor.count) for t in arch.outputs}
     for source in arch.inputs:
         x = factor.x[source]
         size = np.sqrt(np.bincount(factor.row_class, (x**2).sum(axis=1), factor.count))[:, None]
@@ -249,11 +251,54 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
             if parts := [span * g * gate.get(node, 1.0) for span, g in before if span is not None]:
                 columns = np.concatenate(parts, axis=1)
                 columns = columns[:, columns.any(axis=0)]
-                spans[node] = orthonormal_columns(columns) if columns.shape[1] > 1 else columns
+                spans[node] = columns[:, independent_columns(columns)]
         for t in seen.keys() & spans.keys():
+            on = np.abs(spans[t]).max(axis=1, initial=0.0) / np.where(size > 0, size, 1.0)[:, 0]
+            largest[t] = np.maximum(largest[t], on)
             span = spans[t][factor.row_class]
             seen[t] += [span[:, k : k + 1] * unit for k in range(span.shape[1])]
-    return {t: orthonormal_columns(np.concatenate(parts, axis=1)) for t, parts in seen.items()}
+    return {
+        t: _span_of(np.concatenate(parts, axis=1), largest[t][factor.row_class])
+        for t, parts in seen.items()
+    }
+
+
+def _span_of(table: Matrix, gate: Float[np.ndarray, " rows"]) -> Matrix:
+    """An orthonormal basis of the span of columns whose rows have gates of these sizes.
+
+    Which columns are independent does not depend on the gates, which may differ by many orders. A
+    factorisation with rows in the order of their size is accurate in every row.
+    """
+    size = np.linalg.norm(table, axis=0)
+    table = table[:, size > 0] / size[size > 0]
+    places = _independent(table / np.where(gate > 0, gate, 1.0)[:, None])
+    order = np.argsort(-gate, kind="stable")
+    basis = np.empty((len(table), len(places)))
+    basis[order] = np.linalg.qr(table[order][:, places])[0]
+    return basis
+
+
+EVEN = 8
+"""How often rows and columns are brought to one size in turn."""
+
+
+def independent_columns(table: Matrix) -> np.ndarray:
+    """The places of columns that form a basis; units of columns and of rows do not change them."""
+    for _ in range(EVEN):
+        for axis in (1, 0):
+            size = np.linalg.norm(table, axis=axis, keepdims=True)
+            table = table / np.where(size > 0, size, 1.0)
+    return np.sort(_independent(table))
+
+
+def _independent(table: Matrix) -> np.ndarray:
+    """The places of columns that form a basis, whatever their units; the first ones matter most."""
+    from scipy.linalg import qr
+
+    size = np.linalg.norm(table, axis=0)
+    found: Any = qr(table / np.where(size > 0, size, 1.0), mode="r", pivoting=True)
+    left = np.abs(np.diagonal(found[0]))
+    return found[1][: int((left > DEPENDENT * left.max(initial=0.0)).sum())]
 
 
 def orthonormal_columns(table: Matrix) -> Matrix:

@@ -208,10 +208,11 @@ def test_what_is_not_possible_is_said():
         nr.reln.consistency(*still, scale=1e-3)
 
 
-def test_too_large_a_scale_is_said_with_its_ratio():
+def test_a_start_too_large_for_neurons_to_align_is_warned_of():
     arch, data = tasks.xor_pathways(tasks.extended_xor(0.4), 40)
-    with pytest.warns(UserWarning, match=r"too large for 40 neurons.* (inf|\d).* times as long"):
+    with pytest.warns(UserWarning):
         nr.reln.consistency(arch, data, scale=0.5)
+    nr.reln.consistency(arch, data, scale=1e-3)  # a warning would be an error
 
 
 def test_identical_inputs_with_different_gates_are_not_kept():
@@ -336,7 +337,6 @@ def test_gates_that_no_first_neuron_can_have_are_not_kept_at_any_depth(depth):
         assert set(found.implementable) == {
             v for v in pair[0].hidden if v in (first, "all", "all_1")
         }
-        last[name] = found.pathways[first]
         frame = found.frame().set_index("pathway")["implementable"]
         assert frame[first] == separable(mask)
     assert not any(separable(masks[name]) for name in masks if name != "first")

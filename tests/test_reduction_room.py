@@ -166,3 +166,15 @@ def test_the_kept_share_of_shared_weights_is_refused_by_name():
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)})
     with refuses("W"):
         nr.reln.consistency(arch, data, scale=0.1)
+
+
+def test_hidden_nodes_that_are_parts_of_one_have_its_room():
+    """One neuron and two others beside it are three neurons, unless they have other gates."""
+    x = np.eye(3)
+    edges = {f"{s}_{t}": (s, t) for h in ("a", "b") for s, t in (("x", h), (h, "y"))}
+    arch = nr.Architecture({"x": 3, "a": 1, "b": 2, "y": 3}, edges)
+    data = nr.Dataset({"x": x}, {"y": x * [3, 2, 1]})
+    assert nr.reduce(arch, data).is_exact
+    assert not nr.reduce(arch.with_sizes({**arch.sizes, "b": 1}), data).is_exact
+    gated = nr.Dataset(data.x, data.y, {"a": np.array([1.0, 0.0, 1.0])})
+    assert not nr.reduce(arch, gated).is_exact

@@ -67,7 +67,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
         any(basis.dropped_directions for basis in bases),
         max(outside - constant, 0.0),
         max(-left / total, 0.0) if total else 0.0,
-        too_narrow(whole.arch, named),
+        too_narrow(whole, named),
     )
     return FoundBlocks(named, constant, silent, exactness)
 
@@ -90,14 +90,41 @@ def _with_copies(blocks: Sequence[tuple[Block, Hashable]]) -> tuple[Block, ...]:
     return tuple(named)
 
 
-def hidden_room(arch: Architecture, blocks: Sequence[Block]) -> Iterator[tuple[int, str, int, int]]:
+def places_of(whole: SplitNetwork) -> dict[str, str]:
+    """The place of every node: hidden neurons of one place can serve the same hidden directions.
+
+    Nodes that share a basis have one place. So have hidden nodes with equal gates, and edges with
+    equal gates, from and to the same nodes: together they are one node that was cut into parts.
+    """
+    arch, gates = whole.arch, whole.data.gates
+    if arch.ties or arch.frozen:
+        return dict(arch.class_of)
+
+    def gate(name: str) -> bytes:
+        return np.asarray(gates[name], np.float64).tobytes() if name in gates else b""
+
+    def ends(edges: Iterable[str], end: int) -> tuple[tuple[str, bytes], ...]:
+        return tuple(sorted((arch.edges[e][end], gate(e)) for e in edges))
+
+    first: dict[Hashable, str] = {}
+    key = lambda v: (gate(v), ends(arch.incoming[v], 0), ends(arch.outgoing[v], 1))
+    hidden = {v: first.setdefault(key(v), v) for v in arch.hidden}
+    return {v: hidden.get(v, v) for v in arch.sizes}
+
+
+def hidden_room(
+    whole: SplitNetwork, blocks: Sequence[Block]
+) -> Iterator[tuple[int, str, int, int]]:
     """How many hidden directions every block has, and how many neurons stronger blocks leave it.
 
-    Each result is the place of a block, a class of hidden nodes of the network, and the two.
+    Each result is the place of a block in the list, one of hidden nodes (`places_of`), and the two.
     In decoupled weights every block has hidden directions of its own (MHS Assumption 2.1.2).
     """
-    of, left = arch.class_of, dict(arch.sizes)
-    ends = {of[v] for v in (*arch.inputs, *arch.outputs)}
+    of, classes = places_of(whole), whole.arch.class_of
+    ends = {of[v] for v in (*whole.arch.inputs, *whole.arch.outputs)}
+    left: dict[str, int] = {}
+    for v in dict.fromkeys(classes.values()):  # nodes of a class have the same neurons
+        left[of[v]] = left.get(of[v], 0) + whole.arch.sizes[v]
     for i, block in enumerate(blocks):
         wide = {of[v]: block.arch.sizes[v] for v in block.arch.hidden if of[v] not in ends}
         for node, n in wide.items():
@@ -105,10 +132,10 @@ def hidden_room(arch: Architecture, blocks: Sequence[Block]) -> Iterator[tuple[i
             left[node] -= n
 
 
-def too_narrow(arch: Architecture, blocks: Sequence[Block]) -> dict[str, int]:
-    """How many hidden directions of blocks are more than a class of hidden nodes has neurons."""
+def too_narrow(whole: SplitNetwork, blocks: Sequence[Block]) -> dict[str, int]:
+    """How many hidden directions of blocks are more than a place of hidden nodes has neurons."""
     over: dict[str, int] = {}
-    for _, node, n, left in hidden_room(arch, blocks):
+    for _, node, n, left in hidden_room(whole, blocks):
         over[node] = over.get(node, 0) + max(n - left, 0)
     return {node: n for node, n in over.items() if n}
 

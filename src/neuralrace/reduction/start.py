@@ -18,7 +18,7 @@ from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.find_blocks import hidden_room
+from neuralrace.reduction.find_blocks import hidden_room, places_of
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.tied_start import Aside, tied_start
@@ -152,8 +152,8 @@ def _with_room(
 
     They start at 0 and stay there: a neuron without incoming and outgoing weights learns nothing.
     """
-    found, of = [dict(w) for w in weights], whole.arch.class_of
-    for i, node, n, left in hidden_room(whole.arch, blocks):
+    found, of = [dict(w) for w in weights], places_of(whole)
+    for i, node, n, left in hidden_room(whole, blocks):
         for edge, (s, t) in blocks[i].arch.matrix_ends.items() if left < n else ():
             w = found[i][edge].copy()
             if of[t] == node:
@@ -204,10 +204,11 @@ def start_from_weights(
     two = [i for i, b in enumerate(blocks) if not tied and b.arch.path_lengths == {2}]
     apart = [] if tied else [b for i, b in enumerate(blocks) if i not in two]
     shared = _overlap(apart, found, blocks)
-    for i, node, _, left in hidden_room(whole.arch, blocks):
+    for i, node, _, left in hidden_room(whole, blocks):
         if not left and not tied and i not in two:
-            ends = blocks[i].arch.edges.items()
-            found[i] |= {e: np.zeros_like(found[i][e]) for e, st in ends if node in st}
+            ends, of = blocks[i].arch.edges.items(), places_of(whole)
+            gone = (e for e, (s, t) in ends if node in (of[s], of[t]))
+            found[i] |= {e: np.zeros_like(found[i][e]) for e in gone}
     halved = set()
     growing, halves, mixing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
     for i, weights_i, is_half in zip(two, growing, halves, strict=True):

@@ -210,7 +210,7 @@ def test_what_is_not_possible_is_said():
 
 def test_a_start_too_large_for_neurons_to_align_is_warned_of():
     arch, data = tasks.xor_pathways(tasks.extended_xor(0.4), 40)
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="scale=0.5"):
         nr.reln.consistency(arch, data, scale=0.5)
     nr.reln.consistency(arch, data, scale=1e-3)  # a warning would be an error
 

@@ -168,8 +168,9 @@ def test_a_widget_shows_its_state_and_gives_back_what_is_changed(notebook):
     field.fill("0.5")
     field.press("Enter")
     made.until(lambda: headline(shown).startswith("xor is predicted to learn first"))
-    state = made.page.evaluate("window.values[0].state")
-    assert state["task"]["parameters"]["delta"] == 0.5 and made.errors == []
+    delta = "window.values[0].state.task.parameters.delta"
+    made.until(lambda: made.page.evaluate(delta) == 0.5)
+    assert made.errors == []
 
 
 @pytest.mark.browser

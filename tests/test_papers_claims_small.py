@@ -194,7 +194,7 @@ DESCENT = {"hidden": 24, "init": 1.5, "steps": 120, "every": 20, "seeds": 2}
 SMALL = {
     "mhs/fig2": {"deltas": (0.4, 1.2), "shown": (0.4, 1.2), "seeds": 2},
     "mhs/fig4": DESCENT | {"shown": (20, 60)},
-    "mhs/fig5": DESCENT | {"hidden": (24, 24, 24)},
+    "mhs/fig5": DESCENT | {"hidden": (120, 120, 120)},
     "mhs/fig6": {"hidden": 24, "scale": 0.1, "steps": 400, "every": 20, "seeds": 2, "at_once": 2}
     | {"begins": 20, "opens": 100},
     "mhs/fig8": DESCENT,
@@ -237,7 +237,7 @@ def small_tables():
     def smaller(name, changes):
         few = {k: v for k, v in changes.items() if k in ("rule", "init", "seed", "key")}
         if name == "mhs/fig5":
-            few |= {k: (24, 24) if k == "hidden" else v for k, v in changes.items()}
+            few |= {k: (120, 120) if k == "hidden" else v for k, v in changes.items()}
         kept = {k: v for k, v in SMALL.get(name, {}).items() if k in find(name).settings}
         return made(tables, name, kept | few)
 

@@ -241,7 +241,8 @@ def held(figure, table, id):
 
 
 @pytest.mark.slow
-def test_grokking_is_judged_by_its_times(tmp_path):
+def test_grokking_is_judged_by_its_times(tmp_path, monkeypatch):
+    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
     figure = papers.find("talk/grokking")
     file = tmp_path / "cells.jsonl"
     settings = figure.resolve(quick=True, changes=TINY | {"cells": str(file)})
@@ -255,27 +256,29 @@ def test_grokking_is_judged_by_its_times(tmp_path):
     assert held(figure, early, "sooner") and held(figure, early, "in-order")
     late = early.assign(generalised=early["generalised"][::-1].to_numpy() + 0 * early["fitted"])
     assert held(figure, early, "seeds") and held(figure, late, "seeds") is False
-    assert held(figure, late, "sooner") is False
-    assert held(figure, late, "in-order") is False
+    all_late = late.assign(generalised=(("ratio", "seed"), [[10, 10], [20, 20], [60, 60]]))
+    assert held(figure, all_late, "sooner") is False
+    assert held(figure, all_late, "in-order") is False
     assert held(figure, late, "fits")
 
 
 @pytest.mark.slow
-def test_early_layers_are_judged_by_both_measures():
+def test_early_layers_are_judged_by_both_measures(monkeypatch):
+    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
     figure = papers.find("talk/early_layers")
     settings = figure.resolve(quick=True, changes=SMALL)
     table = figure.run(settings, quick=True)
     assert table["filters"].shape == (3, 3, 1, 5, 5)
     assert np.abs(table["filters"]).max() == early_layers.LEVELS
     assert all(ax.get_title() or ax.get_title("left") for ax in figure.draw(table).axes)
-    grown = (("ratio", "seed"), [[0.2, 0.2], [0.3, 0.3], [0.5, 0.36]])
+    grown = (("ratio", "seed"), [[0.2, 0.2], [0.3, 0.3], [0.5, 0.49]])
     better = table.assign(low=grown, gabor=grown)
     noise = np.array([table[f"{name}_of_noise"] for name in ("low", "gabor")])
     np.testing.assert_allclose(noise, [0.2, 0.36], atol=0.02)
     labels = [text.get_text() for text in figure.draw(table).axes[3].get_legend().get_texts()]
     assert "white noise" in labels
     assert held(figure, better, "gabor-over-noise")
-    noisy = better.assign(gabor=0.8 * better["gabor"])  # 0.34, while noise of this size has 0.36
+    noisy = better.assign(gabor=0.65 * better["gabor"])  # 0.32, while noise of this size has 0.36
     assert held(figure, noisy, "gabor-over-noise") is False
     for name in ("low", "gabor"):
         assert held(figure, better, f"{name}-gain")

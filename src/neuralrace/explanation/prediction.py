@@ -111,6 +111,14 @@ class Outcome:
     simulated networks end elsewhere than the wide limit, or later, `trajectory` is the mean of as
     many `networks`, which end alike, and the chance is their share. From a large start, it is the
     mean of simulated networks, too.
+
+    ```python
+    >>> from neuralrace import Trajectory
+    >>> from neuralrace.explanation import Outcome
+    >>> Outcome(Trajectory([0, 1], [0.5, 0.1]), initial=0.5, chance=0.9, low=0.7, high=1.0).left
+    0.2
+
+    ```
     """
 
     trajectory: Trajectory

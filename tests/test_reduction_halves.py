@@ -142,6 +142,20 @@ def test_modes_that_share_hidden_directions_where_an_error_turns():
         assert rest.loss[-1] == pytest.approx(solution.loss[-1], rel=1e-4)
 
 
+def test_modes_followed_together_have_the_targets_of_all_alone():
+    """One of them is off in a class of samples, where rounding would seem to reach the others'."""
+    rng = np.random.default_rng(36)
+    tasks = [random_task(rng) for _ in range(45)]
+    for task in (tasks[29], tasks[33], tasks[44]):
+        options = {"start": {"c": task.weights()}, "criterion": task.criterion, "leads": False}
+        found = nr.contest({"c": task.pair()}, **options).entrants["c"]
+        assert found.start.joined and found.start.gap < 1e-12 and found.is_exact
+        wanted = task.reaches(task.criterion, 1.5 * found.time)
+        assert found.time == pytest.approx(wanted, rel=1e-5)
+        early = found.race.solve(times=[0, wanted / 2, wanted], start=found.start)
+        assert early.loss[-1] == pytest.approx(task.criterion, rel=1e-4)
+
+
 def between_nodes(rng, directions=2, pathways=2):
     """A task whose directions have an input and an output node each, and share hidden nodes."""
     while True:

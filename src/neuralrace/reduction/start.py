@@ -257,6 +257,7 @@ def joined(blocks: Sequence[Block], whole: SplitNetwork, constant: float, start:
     apart = [i for i in range(len(blocks)) if i not in places]
     parts = [*(blocks[i] for i in apart), *(together.whole for together in made)]
     loss = constant + _initial_loss(parts, [*(start.weights[i] for i in apart), *begun])
+    loss -= sum(together.unreached for together in made)
     with jax.enable_x64(True):
         wanted = float(GDLN(whole.arch).loss(dict(start.network), whole.data))
     mixing = start.mixing if apart else 0.0

@@ -10,7 +10,6 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.build_block import within_reach
 from neuralrace.reduction.scipy_solver import BlockSolution, NetworkFlow
 from neuralrace.reduction.two_edge_start import orthonormal
 from neuralrace.statistics import SplitNetwork, class_factor, restricted
@@ -42,7 +41,10 @@ def sharing(blocks: Sequence[Block], turned: Iterable[int]) -> list[list[int]]:
 @final
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Blocks on the edges of all as one block, whose directions are those of all."""
+    """Blocks on the edges of all as one block, whose directions are those of all.
+
+    It has all their targets: what no path reaches of them is a constant, and changes no weight.
+    """
 
     whole: Block
     blocks: tuple[Block, ...]
@@ -64,7 +66,7 @@ class Together:
         arch = arch.with_sizes({v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes})
         factor = restricted(class_factor(network.data), arch, basis=basis)
         name, drive = ", ".join(b.name for b in blocks), max(b.drive for b in blocks)
-        whole = Block(name, basis, arch, within_reach(arch, factor), drive, {})
+        whole = Block(name, basis, arch, factor, drive, {})
         return cls(whole, tuple(blocks), tuple(places))
 
     def begin(self, network: Mapping[str, Matrix]) -> dict[str, Matrix]:
@@ -83,6 +85,11 @@ class Together:
             found |= {e: q.T @ found[e] for e in into} | {e: found[e] @ q for e in out}
         return found
 
+    @property
+    def unreached(self) -> float:
+        """The loss of targets that no path of the blocks reaches."""
+        return self.whole.initial_loss - sum(block.initial_loss for block in self.blocks)
+
     def apart(self, solution: BlockSolution, arch: Architecture) -> list[BlockSolution]:
         """The part of every block in a solution of all; `arch` is as wide as the weights.
 
@@ -97,7 +104,9 @@ class Together:
                 e: solution.weights[e][:, place.get(t, slice(None)), place.get(s, slice(None))]
                 for e, (s, t) in block.arch.matrix_ends.items()
             }
-            own = (squares[t][:, place[t]].sum(axis=1) for t in block.arch.outputs)
-            losses = sum(own, np.zeros(len(states[0]))) / 2
+            ends = [(squares[t], self.whole.factor.y[t], place[t]) for t in block.arch.outputs]
+            losses = block.initial_loss + sum(
+                (square[:, at].sum(axis=1) - (y[:, at] ** 2).sum()) / 2 for square, y, at in ends
+            )
             found.append(replace(solution, weights=weights, losses=losses))
         return found

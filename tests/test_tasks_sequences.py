@@ -77,6 +77,22 @@ def test_a_delayed_report_depends_on_one_step(distractors):
     np.testing.assert_allclose(mean, 0, atol=1e-14)
 
 
+def test_the_state_before_the_first_step_is_read_through_the_recurrent_weights():
+    rng = np.random.default_rng(5)
+    x, y, h = rng.normal(size=(6, 3, 2)), rng.normal(size=(6, 1)), rng.normal(size=(6, 4))
+    net = nr.GDLN(nr.Architecture.recurrent(2, 4, 1, steps=3, initial=True))
+    w = {name: rng.normal(size=shape) for name, shape in net.arch.shapes.items()}
+    for initial in (h, h[0]):
+        state = np.broadcast_to(initial, h.shape)
+        for t in range(3):
+            state = state @ w["Wh"].T + x[:, t] @ w["Wx"].T
+        loss = net.loss(w, tasks.sequences(x, y, initial=initial))
+        assert float(loss) == pytest.approx(((y - state @ w["Wy"].T) ** 2).sum() / 12)
+    for wrong in (h[:5], np.ones(()), h[None]):
+        with refuses("initial"):
+            _ = tasks.sequences(x, y, initial=wrong)
+
+
 @pytest.mark.parametrize("samples", [None, 20])
 def test_cued_accumulation_sums_the_channel_of_the_cue(samples):
     data = tasks.cued_accumulation(3, 4, cue=0.7, cue_steps=2, samples=samples, key=5)

@@ -333,6 +333,30 @@ def recurrent(
     return sizes, edges | kept, ties, dict.fromkeys(kept, 0.0 if leak is None else leak)
 
 
+def convolution(
+    inputs: int, hidden: int, outputs: int, positions: int, width: int, circular: bool, pooled: bool
+) -> Tied:
+    """See `Architecture.convolution`."""
+    require(
+        width <= positions,
+        "the kernel is wider than the input",
+        got=f"width={width}, positions={positions}",
+        wanted=f"a width from 1 to {positions}",
+        fix="raise positions, or lower width",
+    )
+    places = range(1, positions + 1)
+    at = range(1, (positions if circular else positions - width + 1) + 1)
+    sizes = {f"x{p}": inputs for p in places} | {f"h{p}": hidden for p in at} | {"y": outputs}
+    read = lambda p, k: f"x{(p + k - 2) % positions + 1}"
+    taps = {f"K{k}": joined((read(p, k), f"h{p}") for p in at) for k in range(1, width + 1)}
+    out = joined((f"h{p}", "y") for p in at)
+    ties = {name: tuple(edges) for name, edges in taps.items()} | (
+        {"Wy": tuple(out)} if pooled else {}
+    )
+    edges = {edge: ends for tap in taps.values() for edge, ends in tap.items()}
+    return sizes, edges | out, ties, {}
+
+
 def siamese(inputs: int, hidden: int, outputs: int, branches: int) -> Tied:
     """See `Architecture.siamese`."""
     at = range(1, branches + 1)

@@ -109,7 +109,7 @@ class Architecture:
     carries it transposed. Weights, gradients and initial scales then have one entry per tie, under
     its name, and none for its edges; gates stay with edges and nodes. `frozen` names edges that
     are not learned, with a number, which is a multiple of the identity, or a matrix; they have no
-    weights. See `recurrent`, `siamese` and `autoencoder`.
+    weights. See `recurrent`, `convolution`, `siamese` and `autoencoder`.
 
     ```python
     >>> import neuralrace as nr
@@ -558,6 +558,45 @@ class Architecture:
                 inputs, hidden, outputs, steps, readout, leak, switch("initial", initial)
             )
         )
+
+    @classmethod
+    @door
+    def convolution(
+        cls,
+        inputs: Count,
+        hidden: Count,
+        outputs: Count,
+        positions: Count,
+        width: Count = 3,
+        *,
+        circular: bool = False,
+        pooled: bool = False,
+    ) -> Architecture:
+        """A linear convolution over positions: `h_p = Σ_k K_k x_{p+k−1}`, read out into `y`.
+
+        Nodes are `x1 … xP`, one per position, `h1`, `h2`, … for every place of the kernel and `y`.
+        The ties `K1 … KW` are the kernel, one matrix from input to hidden channels per place in it.
+
+        **Arguments:** `inputs` and `hidden`, channels at each position; `width`, W; `circular`
+        lets the kernel run round the end, for P hidden positions, and otherwise there are
+        P − W + 1; `pooled` shares the readout in a tie `Wy`, so that `y` reads the sum over
+        positions; otherwise every position has a readout of its own, `h1_y`, `h2_y`, ….
+
+        The reduction finds blocks over channels: one basis for the channels of all positions.
+        It does not change the basis over positions, so that no block belongs to one frequency.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.convolution(inputs=2, hidden=9, outputs=1, positions=5, width=2)
+        >>> arch.ties["K2"], arch.path_count()
+        (('x2_h1', 'x3_h2', 'x4_h3', 'x5_h4'), 8)
+        >>> dict(nr.Architecture.convolution(2, 9, 1, 5, 2, pooled=True).shapes)
+        {'K1': (9, 2), 'K2': (9, 2), 'Wy': (1, 9)}
+
+        ```
+        """
+        around, shared = switch("circular", circular), switch("pooled", pooled)
+        return cls(*build.convolution(inputs, hidden, outputs, positions, width, around, shared))
 
     @classmethod
     @door

@@ -21,7 +21,8 @@ PROBES = np.array([-1e3, -7.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 7.0, 1e3], np.float3
 ADVICE = {
     "BatchNorm": "for a trained model in eval mode, fold it into the Linear layer before it",
     "LayerNorm": "train without it: its scale depends on the sample, which no gate expresses",
-    "Conv": "use Linear layers on flattened inputs: shared weights cannot be represented",
+    "Conv": "use Linear layers on flattened inputs, which compute the same but learn "
+    "otherwise; a linear one over positions in a row is nr.Architecture.convolution(…)",
     "Pool": "use Linear layers on flattened inputs",
     "Attention": "only feed-forward chains of Linear layers can be represented",
     "Transformer": "only feed-forward chains of Linear layers can be represented",

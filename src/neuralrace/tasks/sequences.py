@@ -24,6 +24,7 @@ def sequences(
     y: ArrayLike,
     readout: str | Sequence[int] = "last",
     *,
+    initial: ArrayLike | None = None,
     labels: Mapping[str, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Dataset:
@@ -31,10 +32,12 @@ def sequences(
 
     **Arguments:** `x` of shape `(N, T, inputs)`; `y` of shape `(N, outputs)` for one target after
     the last step, or `(N, R, outputs)`, one for each of the R steps of `readout` (`"all"`, or the
-    steps counted from 1). `labels` and `sample_weight` as in `nr.Dataset`.
+    steps counted from 1). `initial` is h₀, the state of every sample before the first step, of
+    shape `(N, hidden)`, or `(hidden,)` if all have the same; the architecture is then made with
+    `initial=True`. `labels` and `sample_weight` as in `nr.Dataset`.
 
     **Returns:** a dataset with `x["x1"]` … `x["xT"]` of shape `(N, inputs)` and `y["y"]`, or
-    `y["y3"]` for a target after step 3, of shape `(N, outputs)`.
+    `y["y3"]` for a target after step 3, of shape `(N, outputs)`; `x["h0"]` with an initial state.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -44,6 +47,8 @@ def sequences(
     (('x1', 'x2', 'x3'), (10, 2))
     >>> tuple(nr.tasks.sequences(x, np.cumsum(x, axis=1), readout="all").y)
     ('y1', 'y2', 'y3')
+    >>> nr.tasks.sequences(x, x.sum(axis=1), initial=np.ones(8)).x["h0"].shape
+    (10, 8)
 
     ```
     """
@@ -66,8 +71,9 @@ def sequences(
         wanted=f"shape ({len(steps)}, {len(outs)}, outputs)",
         fix="readout says which steps have an output: 'last', 'all' or steps counted from 1",
     )
+    before = {} if initial is None else {"h0": _before(initial, len(steps))}
     return Dataset(
-        {f"x{t + 1}": steps[:, t] for t in range(steps.shape[1])},
+        {f"x{t + 1}": steps[:, t] for t in range(steps.shape[1])} | before,
         {name: wanted[:, r] for r, name in enumerate(outs)},
         sample_weight=sample_weight,
         labels=labels,
@@ -346,6 +352,20 @@ def common_pathway(data: Dataset, hidden: Count = 40) -> tuple[Architecture, Dat
     ```
     """
     return recurrent_pathways(data, {"common": None}, hidden)
+
+
+def _before(initial: ArrayLike, samples: int) -> Rows:
+    """The state of every sample before the first step."""
+    fix = "an array of shape (N, hidden), or (hidden,) if all samples have the same"
+    state = real_array("initial", initial, fix=fix)
+    require(
+        state.ndim in (1, 2) and state.size > 0 and (state.ndim == 1 or len(state) == samples),
+        "initial must hold the state of every sample before the first step",
+        got=f"shape {state.shape}",
+        wanted=f"shape ({samples}, hidden) or (hidden,)",
+        fix=fix,
+    )
+    return np.broadcast_to(state, (samples, state.shape[-1]))
 
 
 def _outputs(steps: int, readout: str | Sequence[int]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from neuralrace.study.answers.gates import in_order
 from neuralrace.study.answers.matches import match_patterns, nearest_sentences
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
-from neuralrace.study.plan import NEEDED
+from neuralrace.study.questions import QUESTIONS
 from neuralrace.study.sweeping import answer_cells
 from tests.test_errors import refuses, says
 from tests.test_house import HEAVY, in_a_fresh_process
@@ -201,7 +201,7 @@ def check_script(result, folder):
     plt.close("all")
     names = runpy.run_path(str(folder / "study.py"))
     for question, answer in result.answers.items():
-        found = names[NEEDED[question][-1]]
+        found = names[QUESTIONS[question].steps[-1]]
         match question:
             case "relu":
                 same(found.trajectory.loss, answer.value.trajectory.loss)

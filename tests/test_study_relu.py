@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.study.outputs import output_of
+from neuralrace.study.questions import output_of
 from neuralrace.study.sweep_page import curves
 from neuralrace.study.sweeping import answer_cells
 from tests.test_study import xor

@@ -9,7 +9,7 @@ import neuralrace as nr
 from neuralrace.contests import PhaseDiagram
 from neuralrace.contests.phases import Crossover
 from neuralrace.explanation import Explanation, Row
-from neuralrace.study import ANSWERS
+from neuralrace.study import QUESTIONS
 from neuralrace.study.answers.matches import Match
 from neuralrace.study.answers.phases import phase_sentences
 from neuralrace.study.answers.results import against_prediction, gates_and_curves, remaining_error
@@ -204,5 +204,5 @@ def test_a_time_that_is_not_known_is_missing_and_one_that_never_comes_is_infinit
     pairs = {name: nr.pathways(base, each, hidden=20) for name, each in masks.items()}
     work = Work(xor(["contest"]).check())
     work.made["who"] = nr.contest(pairs, scale=1e-3, criterion=0.1)
-    numbers = ANSWERS["contest"](work).numbers
+    numbers = QUESTIONS["contest"].answer(work).numbers
     assert np.isnan(numbers["time_turned"]) and numbers["time_first"] == np.inf

@@ -7,8 +7,8 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.report import Picture
-from neuralrace.study import ANSWERS, Work
-from neuralrace.study.outputs import OUTPUTS, output_of
+from neuralrace.study import QUESTIONS, Work
+from neuralrace.study.questions import OUTPUTS, output_of
 from neuralrace.study.sweep_page import curves
 from neuralrace.study.sweeping import SweepResult, _names, answer_cells
 from tests.test_errors import refuses, says
@@ -222,7 +222,7 @@ def test_a_refused_question_is_missing_from_its_cell_alone(tmp_path):
 def test_a_cell_has_the_same_numbers_whatever_is_refused(questions, sections):
     study = with_types(questions, **sections)
     work = Work(study.check(), seeds=[1])
-    made = {k for q in questions if q != "types" for k in ANSWERS[q](work).numbers}
+    made = {k for q in questions if q != "types" for k in QUESTIONS[q].answer(work).numbers}
     assert {n for n in _names(work) if not n.startswith("types_")} == made
 
 

@@ -18,7 +18,7 @@ from neuralrace.explorer.state import need, problem_of, without
 from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
 from neuralrace.relu import ReLUNetwork
-from neuralrace.study import ANSWERS, Problem, Work
+from neuralrace.study import QUESTIONS, Problem, Work
 from neuralrace.trajectory import Trajectory, join
 
 FOUND = "found"
@@ -52,7 +52,7 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
         },
     )
     runs = _whole(work, tell) if rate is None else _in_chunks(work, rate, tell)
-    answer = ANSWERS["train"](Work(problem, relu=runs))
+    answer = QUESTIONS["train"].answer(Work(problem, relu=runs))
     return {
         "final": [number(loss) for loss in runs.loss[:, -1]],
         "learning_time": [number(time) for time in answer.frame()["time"]],
@@ -187,7 +187,7 @@ def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
     check_training(problem, 1, recorded=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
-        answer = ANSWERS["types"](Work(problem))
+        answer = QUESTIONS["types"].answer(Work(problem))
     found = answer.value
     at = np.unique(np.linspace(0, len(found.time) - 1, 80).astype(int))  # at most so many
     states, shares = found.states[at], found.shares[at]
@@ -232,7 +232,7 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
     work = Work(problem, lambda line: tell("progress", {"line": line}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        answer = ANSWERS["discover"](work)
+        answer = QUESTIONS["discover"].answer(work)
     network = answer.value.network()
     gating, _ = rounded(network.arch, network.data)
     return {"name": FOUND, "gating": gating, "sentences": [*texts(answer), CONSTANT]}

@@ -18,7 +18,7 @@ from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell, texts
 from neuralrace.explorer.state import need, problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
-from neuralrace.study import ANSWERS, Work
+from neuralrace.study import QUESTIONS, Work
 
 
 def phases(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
@@ -136,7 +136,9 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     whole = _with(state, axis["key"], ends[0]) | {"phase_diagram": section}
     whole["contest"] = {**whole.get("contest", {}), "check": False}
     try:
-        answer = ANSWERS["phase_diagram"](Work(problem_of(whole, ["phase_diagram"], trust)))
+        answer = QUESTIONS["phase_diagram"].answer(
+            Work(problem_of(whole, ["phase_diagram"], trust))
+        )
     except NeuralRaceError:  # a value in between at which the contest cannot be held
         return found
     return found | {

@@ -2,7 +2,6 @@
 
 from neuralrace.study.again import Rewritten, write_again
 from neuralrace.study.answers import (
-    ANSWERS,
     Answer,
     contest_places,
     contest_sentences,
@@ -14,8 +13,8 @@ from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.limits import LIMITS
 from neuralrace.study.naming import feature_names
 from neuralrace.study.new import draft, new_study
-from neuralrace.study.outputs import OUTPUTS
 from neuralrace.study.places import StudyError
+from neuralrace.study.questions import OUTPUTS, QUESTIONS
 from neuralrace.study.result import Result
 from neuralrace.study.study import Study
 from neuralrace.study.sweeping import STORE, SweepResult
@@ -23,10 +22,10 @@ from neuralrace.study.targets import GATINGS, TASKS
 from neuralrace.study.work import Work
 
 __all__ = [
-    "ANSWERS",
     "GATINGS",
     "LIMITS",
     "OUTPUTS",
+    "QUESTIONS",
     "STORE",
     "TASKS",
     "Answer",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import (
@@ -30,24 +30,13 @@ from pydantic_core import PydanticCustomError
 
 from neuralrace.errors import spelled
 from neuralrace.study.limits import LIMITS
+from neuralrace.study.questions import QUESTIONS
 from neuralrace.text import dotted
 
-Question: TypeAlias = Literal[
-    "relu",
-    "contest",
-    "reduce",
-    "modes",
-    "predict",
-    "train",
-    "types",
-    "discover",
-    "certify",
-    "phase_diagram",
-    "explain",
-]
-
-QUESTIONS: tuple[Question, ...] = get_args(Question)
-"""What can be asked, in the order in which it is answered."""
+if TYPE_CHECKING:
+    Question: TypeAlias = str
+else:
+    Question = Literal[tuple(QUESTIONS)]
 
 
 # ---- kinds of values ----------------------------------------------------------------------------
@@ -819,10 +808,6 @@ class Sweep(Section):
         ]
 
 
-ABOUT_GATINGS = ("contest", "reduce", "modes", "predict", "certify", "phase_diagram")
-"""Questions about the gatings of a study."""
-
-
 TAKEN = ("aligned", "wide", "types", "trained")
 """Names that no gating can have: the reference of a contest, and whose times a sweep has."""
 
@@ -934,10 +919,11 @@ class Settings(Section):
         asked, network, training = self.questions, self.network, self.training
         loss, start = training.loss, self.contest.start
         of_these = lambda *questions: [question for question in questions if question in asked]
+        needing = lambda need: [q for q in asked if need in QUESTIONS[q].needs]
         several, one = network.layers > 1, (network.widths or (100,))[0]
         masked = [name for name, gating in self.gatings.items() if gating.is_masked]
         checked = of_these("contest", "phase_diagram") if self.contest.check else []
-        about = of_these(*ABOUT_GATINGS) if several and masked else []
+        about = [q for q in asked if QUESTIONS[q].gated] if several and masked else []
         twice = [question for i, question in enumerate(asked) if question in asked[:i]]
         how = "an optimizer" if training.optimizer else loss
         yield Rule(
@@ -964,7 +950,7 @@ class Settings(Section):
             "the key that is varied, and its values",
             'add [phase_diagram] with key = "task.parameters.delta" and values = [0, 1, 2]',
         )
-        for question in of_these("predict", "certify", "phase_diagram", "reduce"):
+        for question in needing("gatings"):
             graph = question == "reduce" and network.graph is not None
             yield Rule(
                 self.gatings or graph,
@@ -974,7 +960,7 @@ class Settings(Section):
                 "at least one gating" + " or a [network.graph]" * (question == "reduce"),
                 'add [gatings.one] with masks = { all = "always" }',
             )
-        for question in of_these("predict", "types", "explain"):
+        for question in needing("descent"):
             yield Rule(
                 training.is_descent,
                 "questions",
@@ -1000,7 +986,7 @@ class Settings(Section):
             "the number of pathways",
             "for example pathways = 4 in [discover], or change [training]",
         )
-        for question in of_these("contest", "phase_diagram", "modes", "types"):
+        for question in needing("gaussian"):
             yield Rule(
                 network.kind == "gaussian" or (start is not None and question != "types"),
                 "questions",
@@ -1043,7 +1029,7 @@ class Settings(Section):
             "one width in [network], or an aligned start",
             "write widths = 64, or start = 0.1 in [contest]",
         )
-        for question in of_these("types", "explain"):
+        for question in needing("layer"):
             yield Rule(
                 not several and network.graph is None,
                 "questions",

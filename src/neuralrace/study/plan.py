@@ -16,7 +16,9 @@ from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.study.build import UNGATED, Problem, graph_of, neurons
 from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
+from neuralrace.study.questions import QUESTIONS, TRAINED
 from neuralrace.study.steps import Call, Each, Given, Item, Merged, Name, code, value
+from neuralrace.text import numbered
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings, Training
@@ -27,20 +29,18 @@ RATE = 0.1
 CRITERION = 0.2
 """The loss that counts as learned, as in `nr.contest` (MHS Fig. 2d)."""
 
-TRAINED = ("train", "discover", "certify", "explain")
-"""Questions for which ReLU networks are trained."""
-
-NEED_WEIGHTS = ("discover", "explain")
-"""Questions that look at the weights of the ReLU networks over time."""
-
 
 class Step(NamedTuple):
-    """A step with its heading in the script, the lines that print it, and the key to blame."""
+    """A step with its heading in the script, the lines that print it, and the key to blame.
+
+    `told` is said when it begins, where it takes long; `work` in it is the `Work` that runs it.
+    """
 
     makes: Any
     heading: str = ""
     shown: tuple[str, ...] = ()
     key: str = ""
+    told: str = ""
 
 
 Seeds = int | Sequence[int]
@@ -50,7 +50,7 @@ Seeds = int | Sequence[int]
 def _relu_prediction(problem: Problem, seeds: Seeds) -> Step:
     made = Call("nr.predict", Name("data"), **relu_options(problem))
     heading = "what will a ReLU network do? None of its width is trained for the wide limit"
-    return Step(made, heading, ("print(relu_prediction)",), "relu")
+    return Step(made, heading, ("print(relu_prediction)",), "relu", "predicting the ReLU network")
 
 
 def _contest(problem: Problem, seeds: Seeds) -> Step:
@@ -88,7 +88,8 @@ def _modes(problem: Problem, seeds: Seeds) -> Step:
 
 def _relu_runs(problem: Problem, seeds: Seeds) -> Step:
     made = _trained(problem, seeds, "relu", "samples", 0)
-    return Step(made, "", ("print(relu_runs.loss[:, -1])",), "training")
+    told = f"training {numbered(count_of(seeds), 'ReLU network', '1')}"
+    return Step(made, "", ("print(relu_runs.loss[:, -1])",), "training", told)
 
 
 def _pair(problem: Problem, seeds: Seeds) -> Step:
@@ -99,7 +100,8 @@ def _pair(problem: Problem, seeds: Seeds) -> Step:
 
 
 def _gated_runs(problem: Problem, seeds: Seeds) -> Step:
-    return Step(_trained(problem, seeds, "net", "gated_samples", 1), key="training")
+    told = f"training {numbered(count_of(seeds), 'gated network', '1')}: {{work.followed}}"
+    return Step(_trained(problem, seeds, "net", "gated_samples", 1), key="training", told=told)
 
 
 def _race(problem: Problem, seeds: Seeds) -> Step:
@@ -124,7 +126,8 @@ def _predicted(problem: Problem, seeds: Seeds) -> Step:
 
 def _types(problem: Problem, seeds: Seeds) -> Step:
     made = Call("nr.reln.types", Name("data"), **types_options(problem.settings))
-    return Step(made, "types of neurons", ("print(types)",), "types")
+    shown, told = ("print(types)",), "following types of neurons"
+    return Step(made, "types of neurons", shown, "types", told)
 
 
 def _runs(problem: Problem, seeds: Seeds) -> Step:
@@ -137,7 +140,8 @@ def _runs(problem: Problem, seeds: Seeds) -> Step:
 def _found(problem: Problem, seeds: Seeds) -> Step:
     options = discover_options(problem.settings)
     made = Call("nr.reln.discover", Name("runs"), Name("samples"), **options)
-    return Step(made, "", ("print(found)",), "discover")
+    told = "looking for gates in the ReLU networks"
+    return Step(made, "", ("print(found)",), "discover", told)
 
 
 def _certificates(problem: Problem, seeds: Seeds) -> Step:
@@ -159,7 +163,7 @@ def _explanation(problem: Problem, seeds: Seeds) -> Step:
     options = explain_options(problem.settings)
     made = Call("nr.explain", Name("relu_runs"), task, data=Name("samples"), **options)
     heading = "which small model explains the ReLU networks?"
-    return Step(made, heading, ("print(explanation)",), "explain")
+    return Step(made, heading, ("print(explanation)",), "explain", "comparing explanations")
 
 
 def _phases(problem: Problem, seeds: Seeds) -> Step:
@@ -168,7 +172,8 @@ def _phases(problem: Problem, seeds: Seeds) -> Step:
     arguments = contest_options(settings) | {"precision": options.precision} | _checked(settings)
     made = Call("nr.phase_diagram", Name("candidates"), options.called, Name("values"), **arguments)
     shown = "print(phases)" if settings.contest.check else "print(phases.crossovers)"
-    return Step(made, "", (shown,), "phase_diagram")
+    told = f"the contest at {len(options.points)} values"
+    return Step(made, "", (shown,), "phase_diagram", told)
 
 
 def _many(problem: Problem, seeds: Seeds) -> Step:
@@ -183,7 +188,8 @@ def _many(problem: Problem, seeds: Seeds) -> Step:
         key=key_of(problem, 0),
         **(training_options(problem) | {"seeds": options.networks}),
     )
-    return Step(made, key="phase_diagram.networks")
+    told = "training ReLU networks at values of the phase diagram"
+    return Step(made, key="phase_diagram.networks", told=told)
 
 
 def _learning_times(problem: Problem, seeds: Seeds) -> Step:
@@ -222,29 +228,11 @@ STEPS: Mapping[str, Callable[[Problem, Seeds], Step]] = {
 }
 """Every step by the name of what it makes, in the order of the script."""
 
-RELU = ("relu", "samples", "relu_runs")
-GATED = ("pair", "net", "gated_samples", "gated_runs")
-
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "relu": ("relu_prediction",),
-    "contest": ("who",),
-    "reduce": ("races",),
-    "modes": ("races", "modes"),
-    "phase_diagram": ("phases",),
-    "train": RELU,
-    "predict": (*GATED, "race", "predicted"),
-    "types": ("types",),
-    "discover": (*RELU, "runs", "found"),
-    "certify": (*RELU, *GATED, "certificates"),
-    "explain": (*RELU, "explanation"),
-}
-"""The steps of every question; the last one makes its answer."""
-
 
 def needed(problem: Problem) -> list[str]:
     """The steps of the questions of a study, in their order."""
     settings = problem.settings
-    names = {step for question in settings.questions for step in NEEDED[question]}
+    names = {step for question in settings.questions for step in QUESTIONS[question].steps}
     if "pair" in names and settings.predict.gating is None and len(problem.candidates) > 1:
         names.add("who")  # the gating that is followed is the winner
     if "phases" in names and settings.phase_diagram and settings.phase_diagram.networks:
@@ -318,7 +306,7 @@ def record_of(problem: Problem, net: str, data: str) -> Any:
     names = dict.fromkeys(problem.settings.training.record, True)
     if net != "relu":
         names.pop("activity", None)  # gates are given
-    elif _asks(problem, *NEED_WEIGHTS):
+    elif any(QUESTIONS[question].weights for question in problem.settings.questions):
         names["weights"] = True
     evidence = Call("nr.reln.evidence", Name(net), Name(data))
     return Merged(tuple(filter(None, [names, evidence if _asks(problem, "certify") else None])))

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from neuralrace.study.answers import ANSWERS, Answer
+from neuralrace.study.answers import Answer
 from neuralrace.study.places import StudyError
+from neuralrace.study.questions import QUESTIONS
 from neuralrace.study.result import Result
 from neuralrace.study.work import Work
 
@@ -31,13 +32,13 @@ def answered(work: Work, *, shown: bool) -> tuple[dict[str, Answer], dict[str, S
     """
     answers: dict[str, Answer] = {}
     refused: dict[str, StudyError] = {}
-    for question, answer in ANSWERS.items():
+    for question, row in QUESTIONS.items():
         if not work.asks(question):
             continue
         work.tell(f"{question} …")
         try:
             with (work.problem.place / "questions").blamed(f"leave out {question!r}"):
-                made = answer(work)
+                made = row.answer(work)
                 _ = made.parts if shown else ()
             answers[question] = made
         except StudyError as error:

@@ -23,8 +23,8 @@ from neuralrace.report import (
     provenance,
 )
 from neuralrace.results import Sentence
-from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, about, described, output_of
 from neuralrace.study.page import settings_with_sources
+from neuralrace.study.questions import NEVER, OUTPUTS, SEE, about, described, output_of
 from neuralrace.text import percent
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from neuralrace.study.build import UNGATED, Problem, build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
-from neuralrace.study.outputs import OUTPUTS, TEXTS
-from neuralrace.study.plan import TRAINED, key_of, plain, record_of, training_options
+from neuralrace.study.plan import key_of, plain, record_of, training_options
+from neuralrace.study.questions import OUTPUTS, TRAINED
 from neuralrace.study.run import answered
 from neuralrace.study.steps import value
 from neuralrace.study.sweep_page import SEED, sweep_page, sweep_sentences
@@ -109,7 +109,7 @@ def _names(work: Work) -> list[str]:
         elif output.name.endswith("NAME"):
             gatings = work.problem.candidates or ungated[output.question]
             found += [f"{output.name.removesuffix('NAME')}{name}" for name in gatings]
-        elif output.name not in TEXTS:
+        elif not output.text:
             found.append(output.name)
     return found
 

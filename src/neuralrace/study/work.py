@@ -21,7 +21,6 @@ from neuralrace.study.checking import settings_of
 from neuralrace.study.places import Place
 from neuralrace.study.plan import STEPS, Seeds, count_of, learning_rate, start_keys
 from neuralrace.study.steps import entries, value
-from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory
 
 
@@ -85,9 +84,9 @@ class Work:
         if name not in self.made:
             if name == "pair":
                 _ = self.followed  # or an error that says why there is none
-            if name in TOLD:
-                self.tell(TOLD[name](self))
             step = STEPS[name](self.problem, self.seeds)
+            if step.told:
+                self.tell(f"{step.told.format(work=self)} …")
             place = Place(self.problem.place.file, step.key)
             if name == "races":  # an error is that of its gating
                 self.made[name] = races = {}
@@ -230,23 +229,6 @@ class _Library(SimpleNamespace):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(neuralrace, name)
-
-
-def _networks(work: Work, kind: str) -> str:
-    return numbered(work.count, f"{kind} network", "1")
-
-
-TOLD: dict[str, Callable[[Work], str]] = {
-    "relu_prediction": lambda work: "predicting the ReLU network …",
-    "relu_runs": lambda work: f"training {_networks(work, 'ReLU')} …",
-    "gated_runs": lambda work: f"training {_networks(work, 'gated')}: {work.followed} …",
-    "phases": lambda work: f"the contest at {len(work['values'])} values …",
-    "many": lambda work: "training ReLU networks at values of the phase diagram …",
-    "types": lambda work: "following types of neurons …",
-    "found": lambda work: "looking for gates in the ReLU networks …",
-    "explanation": lambda work: "comparing explanations …",
-}
-"""What is said when a step that takes long begins."""
 
 
 def members(runs: Trajectory) -> list[Trajectory]:

@@ -13,7 +13,7 @@ from neuralrace.report import Curve, Curves, Part, Picture, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, printed
 from neuralrace.study.answers.matches import Matches, matched_gatings
 from neuralrace.study.answers.results import Discovered, Explained, Typed
-from neuralrace.study.plan import TRAINED
+from neuralrace.study.questions import TRAINED
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import compare
 

@@ -12,7 +12,8 @@ from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import Answer, picture_size, printed
 from neuralrace.study.answers.results import Certified, Predicted, Trained, mean, outputs_mean
 from neuralrace.study.answers.theory import race_parts
-from neuralrace.study.plan import TRAINED, criterion
+from neuralrace.study.plan import criterion
+from neuralrace.study.questions import TRAINED
 from neuralrace.study.work import Work, members
 from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, compare, crossing_time, half_time

@@ -14,7 +14,7 @@ from neuralrace.report import Curve, Curves, Part, Picture, Table
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.study.answers.answer import Answer, printed, time_range
 from neuralrace.study.places import StudyError
-from neuralrace.study.plan import TRAINED
+from neuralrace.study.questions import TRAINED
 from neuralrace.study.work import Work, members
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import SMALL

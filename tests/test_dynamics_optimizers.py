@@ -51,7 +51,7 @@ def ema(decay):
         (optax.adamw(0.1), "steps", 20),
         (ema(0.9), "steps", 20),
         (optax.chain(optax.clip(1.0), optax.sgd(0.1)), "steps", 20),
-        (optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.1)), "steps", 20),
+        (optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.1)), "flow", 2.0),
         (optax.rmsprop(0.1), "steps", 20),
         (optax.noisy_sgd(0.1, key=0), "steps", 20),
         (optax.set_to_zero(), "steps", 20),

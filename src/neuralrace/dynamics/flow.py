@@ -61,6 +61,8 @@ def flow(
     compress: bool | None = None,
     solver: AbstractSolver[Any] | None = None,
     stepsize_controller: AbstractStepSizeController[Any, Any] | None = None,
+    weight_decay: float | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -76,7 +78,8 @@ def flow(
     `max_steps` bounds the work;
     `compress` as in `train` (tolerances then hold for the compressed weights); `solver`, such as
     `diffrax.Kvaerno5()`, and `stepsize_controller`, such as `diffrax.PIDController(…)`, which then
-    has the tolerances, in place of the usual ones.
+    has the tolerances, in place of the usual ones; with `weight_decay` λ and `rates={edge: η}`
+    (1 if not named) the flow is dW_e/dt = −η_e (∂L/∂W_e + λ W_e), and the loss recorded is L.
 
     **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
 
@@ -100,6 +103,8 @@ def flow(
         evaluate=evaluate,
         steps=USUAL_STEPS,
         compressing=compress,
+        weight_decay=weight_decay,
+        rates=rates,
     )
     method = make_flow(problem.weights.values(), rtol, atol, max_steps)
     if stepsize_controller is not None and (rtol, atol) != (None, None):

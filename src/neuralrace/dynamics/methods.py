@@ -318,6 +318,7 @@ class Clock:
 
     rates: Float[np.ndarray, " steps"] | float | None = None
     momentum: float = 0.0
+    weight_decay: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -347,7 +348,7 @@ def clock_of(optimizer: GradientTransformation, steps: int) -> Clock:
     """The clock of an optimizer: that of descent where it is an `optax.sgd`, otherwise steps.
 
     It is one if `optax.sgd`, given a rate or schedule, and a momentum, that the optimizer closes
-    over, makes an equal optimizer.
+    over, makes an equal optimizer, alone or after `optax.add_decayed_weights`.
     """
     import optax
 
@@ -355,10 +356,16 @@ def clock_of(optimizer: GradientTransformation, steps: int) -> Clock:
     numbers = sorted({abs(v) for v in held if isinstance(v, int | float | np.number)})
     momenta = [None, *(number for number in numbers if number < 1)]
     rates = [*numbers, *(value for value in held if callable(value))]
-    for rate, momentum, nesterov in itertools.product(rates, momenta, (False, True)):
-        if ByCode(optax.sgd(rate, momentum, nesterov)) == ByCode(optimizer):
+    decays = [None, *numbers]
+    wanted = ByCode(optimizer)
+    for decay, *how in itertools.product(decays, rates, momenta, (False, True)):
+        rate, momentum, nesterov = how
+        made = optax.sgd(rate, momentum, nesterov)
+        if decay is not None:
+            made = optax.chain(optax.add_decayed_weights(decay), made)
+        if ByCode(made) == wanted:
             each = _scheduled(rate, steps) if callable(rate) else float(rate)
-            return Clock(each, float(momentum or 0.0))
+            return Clock(each, float(momentum or 0.0), float(decay or 0.0))
     return Clock()
 
 

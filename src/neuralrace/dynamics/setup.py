@@ -25,7 +25,7 @@ from neuralrace.dataset import Dataset, check_data, matched
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
-from neuralrace.dynamics.systems import NetworkSystem, View
+from neuralrace.dynamics.systems import NetworkSystem, View, checked_law
 from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
 from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
@@ -101,6 +101,8 @@ class Problem:
         """What a trajectory of this problem says about where it came from."""
         here = {"dtype": str(self.dtype), "compression": self.compression}
         told = self.settings | here | dict(settings)
+        decays = [of.get("weight_decay", 0.0) for of in (self.settings, settings)]
+        told |= {"weight_decay": sum(decays)} if any(decays) else {}
         return {
             "net": self.net,
             "sample_weight": self.sample_weight,
@@ -128,11 +130,14 @@ def pose(
     compressing: bool | None = False,
     width: bool = True,
     batched: bool = False,
+    weight_decay: float | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> Problem:
     """Check a network, its weights and its data, and put them together as something that learns.
 
     `steps` and `compressing` decide whether the network is compressed: False never, True always,
-    None where that at least halves the work. `width` allows fewer neurons besides fewer samples.
+    None where that at least halves the work. `width` allows fewer neurons besides fewer samples,
+    where nothing but the loss moves the weights: what fewer neurons leave out would move, too.
     """
     measure = checked_loss(loss)
     check_data(data)
@@ -142,8 +147,11 @@ def pose(
     others, classes = _evaluations(net, arrays, data, evaluate, measure)
     kept = measure if measure is squared or measure is cross_entropy else ByCode(measure)
     recorder = make_recorder(net, record, arrays, data, others, classes, kept)
-    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, data), others)
-    told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()}
+    known = checked_law(weight_decay, rates, arrays)
+    dtype = jnp.result_type(*arrays.values())
+    law = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), known) if known.settings else None
+    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, data), others, law)
+    told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()} | known.settings
     if others:
         assert evaluate is not None
         told["evaluate"] = {name: evaluate[name].digest() for name in others}
@@ -152,7 +160,7 @@ def pose(
     _check_compressing(compressing, net, measure, batched)
     if compressing is False or batched or measure is not squared or not isinstance(net, GDLN):
         return as_it_is
-    return _shrunk(as_it_is, steps, always=compressing is True, width=width)
+    return _shrunk(as_it_is, steps, compressing is True, width and law is None)
 
 
 def prepared(
@@ -300,7 +308,7 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
 def joined(problem: Problem) -> Problem:
     """The same with hidden nodes between the same neighbours as one: it compiles much faster."""
     system, view = problem.system, problem.system.view
-    if not isinstance(system.net, GDLN):
+    if not isinstance(system.net, GDLN) or (system.law is not None and system.law.rates):
         return problem
     one = join_nodes(system.net.arch, system.data.gates)
     if one is None:

@@ -7,8 +7,9 @@ race and a stack of blocks are others (`reduction/`).
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
-from typing import TypeAlias, final
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
 
 import equinox as eqx
 import jax
@@ -16,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.checks import real_array, shown
+from neuralrace.checks import one_of, real_array, real_number, shown
 from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.record import Recorder
-from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
@@ -133,12 +134,56 @@ class View(eqx.Module):
 
 
 @final
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Law:
+    """What moves weights besides the slope of the loss: weight decay, and a rate for every edge.
+
+    dW_e/dt = η_e (−∂L/∂W_e − λ W_e), with λ = `weight_decay` and η_e = `rates[e]`, 1 where an edge
+    is not named. A step of descent is its learning rate times this. L is the loss of the task: the
+    penalty ½ λ Σ‖W_e‖² is not part of what is recorded.
+    """
+
+    weight_decay: float | Array = 0.0
+    rates: Mapping[str, float | Array] = field(default_factory=dict)
+
+    def moved(self, change: State, weights: State, rate: float | Array) -> State:
+        """−rate · ∂L/∂W by edge as what the weights move by."""
+        return {
+            e: self.rates.get(e, 1.0) * (c - rate * self.weight_decay * weights[e])
+            for e, c in change.items()
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trajectory says about it."""
+        decay, rates = float(self.weight_decay), {e: float(r) for e, r in self.rates.items()}
+        return ({"weight_decay": decay} if decay else {}) | ({"rates": rates} if rates else {})
+
+
+def checked_law(
+    weight_decay: float | None, rates: Mapping[str, float] | None, edges: Collection[str]
+) -> Law:
+    """Weight decay and rates of edges as numbers, or an error."""
+    fix = "for example weight_decay=0.05, or leave it out"
+    decay = (
+        0.0 if weight_decay is None else real_number("weight_decay", weight_decay, least=0, fix=fix)
+    )
+    check_kind("rates", rates or {}, Mapping, "for example rates={'W1': 0.5}")
+    fix = "rates={edge: a number above 0}; edges that are not named have the rate 1"
+    for edge in rates or {}:
+        one_of("edge in rates", edge, edges, fix)
+    each = {e: real_number(f"rates[{e!r}]", r, above=0, fix=fix) for e, r in (rates or {}).items()}
+    return Law(decay, {e: r for e, r in each.items() if r != 1})
+
+
+@final
 class NetworkSystem(System):
     """A network with its data, as something that learns.
 
     `data` is what it is trained on, compressed or not; `measure` the loss per sample; `recorder`
     what is recorded, and `view` how it sees the run; `evaluations` further datasets to record the
-    loss on. Without a recorder nothing is recorded.
+    loss on; `law` what moves the weights besides the loss. Without a recorder nothing is recorded.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -157,6 +202,7 @@ class NetworkSystem(System):
     recorder: Recorder | None = eqx.field(static=True, default=None)
     view: View = View(UNCHANGED, None)
     evaluations: Mapping[str, Dataset] | None = None
+    law: Law | None = None
 
     def loss(self, state: State) -> Float[Array, ""]:
         return self.net.loss(state, self.data, self.measure)
@@ -166,7 +212,8 @@ class NetworkSystem(System):
         self, state: State, rate: float | Array, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State]:
         data = self.data if batch is None else chosen(self.data, batch)
-        return self.net.loss_and_step(state, data, rate, self.measure)
+        loss, change = self.net.loss_and_step(state, data, rate, self.measure)
+        return loss, change if self.law is None else self.law.moved(change, state, rate)
 
     def observe(self, state: State) -> dict[str, PyTree]:
         if self.recorder is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from neuralrace.checks import random_key
+from neuralrace.checks import random_key, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
@@ -35,7 +35,7 @@ from neuralrace.dynamics.setup import (
     recording_steps,
 )
 from neuralrace.dynamics.systems import Batches, checked_batch_size
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
@@ -58,6 +58,9 @@ def train(
     *,
     learning_rate: float | None = None,
     optimizer: GradientTransformation | Stepper | None = None,
+    momentum: float | None = None,
+    weight_decay: float | None = None,
+    rates: Mapping[str, float] | None = None,
     steps: int,
     batch_size: int | None = None,
     key: Key = 0,
@@ -80,7 +83,10 @@ def train(
 
     **What takes the steps:** either `learning_rate`, for gradient descent, or `optimizer`, any
     optax `GradientTransformation` (`optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`, schedules)
-    or a `dynamics.Stepper` of your own. With `batch_size` every step sees that many samples, drawn
+    or a `dynamics.Stepper` of your own. `momentum` μ goes with a learning rate: V ← μV + ∂L/∂W,
+    W ← W − learning_rate · V. `weight_decay` λ and `rates={edge: η}` (1 if not named) put
+    η_e (∂L/∂W_e + λ W_e) in the place of ∂L/∂W_e, whatever takes the steps; the loss recorded is L,
+    without the penalty. With `batch_size` every step sees that many samples, drawn
     without replacement in each epoch by `key` (a JAX key or an integer); the last batch of an epoch
     has the remaining samples. Within a batch, sample weights are normalised.
 
@@ -127,7 +133,7 @@ def train(
     """
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
-    method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
+    method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]), momentum)
     problem = pose(
         net,
         weights,
@@ -139,6 +145,8 @@ def train(
         compressing=compress,
         width=clock.name != "other",
         batched=batches is not None,
+        weight_decay=weight_decay,
+        rates=rates,
     )
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
@@ -146,7 +154,7 @@ def train(
         network=network_described(net), weights=dict(weights), data=problem.settings["data"],
         loss=problem.settings["loss"], record=sorted(record or {}),
         evaluate=problem.settings.get("evaluate"), until=until, recording_steps=stops,
-        compression=problem.compression,
+        compression=problem.compression, law=[weight_decay, rates],
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
@@ -215,8 +223,10 @@ def chosen_method(
     learning_rate: float | None,
     optimizer: GradientTransformation | Stepper | None,
     steps: int,
+    momentum: float | None = None,
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
+    mu = checked_momentum(momentum, learning_rate)
     if (learning_rate is None) == (optimizer is None):
         raise NeuralRaceError(
             "training needs either a learning rate or an optimizer",
@@ -226,11 +236,29 @@ def chosen_method(
         )
     if learning_rate is not None:
         rate = positive_rate(learning_rate)
+        if mu:
+            import optax
+
+            return Optimized(optax.sgd(rate, momentum=mu)), Clock(rate, mu)
         return Descent(rate), Clock(rate)
     if isinstance(optimizer, Stepper):
         return optimizer, Clock()
     known = checked_optimizer(optimizer)
     return Optimized(known), clock_of(known, steps)
+
+
+def checked_momentum(momentum: float | None, learning_rate: float | None) -> float:
+    """The momentum of steps with a learning rate, or an error."""
+    require(
+        momentum is None or learning_rate is not None,
+        "momentum goes with a learning rate",
+        got=f"momentum={momentum!r} without learning_rate",
+        wanted="both, or neither",
+        fix="learning_rate=0.1, momentum=0.9; an optimizer has its own, optax.sgd(0.1, 0.9); "
+        "gradient flow has none",
+    )
+    fix = "for example momentum=0.9"
+    return 0.0 if momentum is None else real_number("momentum", momentum, least=0, below=1, fix=fix)
 
 
 def method_settings(
@@ -245,6 +273,7 @@ def method_settings(
         "steps": steps,
     }
     told |= {"momentum": clock.momentum} if clock.momentum else {}
+    told |= {"weight_decay": clock.weight_decay} if clock.weight_decay else {}
     if isinstance(optimizer, Stepper):
         return told | {"optimizer": type(optimizer).__name__}
     return told | ({} if optimizer is None else {"transformation": described(optimizer.update)})

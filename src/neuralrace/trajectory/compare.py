@@ -280,11 +280,23 @@ def _checked_making(
         )
     gated = isinstance(reference.net, GDLN) and isinstance(other.net, GDLN)
     about = [_about(run, growth_rate) for run in (reference, other) if run.clock == ABOUT]
-    notes = dict.fromkeys(about, True) | {
-        "trained on different data": _different_data(reference, other),
-        "with different gates": gated and _different_gates(reference, other),
-    }
+    notes = (
+        dict.fromkeys(about, True)
+        | {
+            "trained on different data": _different_data(reference, other),
+            "with different gates": gated and _different_gates(reference, other),
+        }
+        | {
+            f"with different {name.replace('_', ' ')}": _differ(name, reference, other)
+            for name in ("weight_decay", "rates")
+        }
+    )
     return tuple(note for note, applies in notes.items() if applies)
+
+
+def _differ(setting: str, a: Trajectory, b: Trajectory) -> bool:
+    """Whether two runs differ in what moves the weights besides the loss."""
+    return (a.settings.get(setting) or 0) != (b.settings.get(setting) or 0)
 
 
 def _without_flow(run: Trajectory) -> str:
@@ -292,9 +304,9 @@ def _without_flow(run: Trajectory) -> str:
     made = run.settings.get("transformation")
     what = f"this optimizer ({made})" if made else "an optimizer other than descent and momentum"
     return (
-        f"{what} does not follow the gradient flow of the loss: weight decay (L2) adds −λW to it, "
-        "Adam scales every entry by itself. To compare with theory, train with learning_rate=… or "
-        "optax.sgd, without weight decay; of an ensemble over rates pick one, "
+        f"{what} does not follow the gradient flow of the loss: Adam scales every entry by itself. "
+        "To compare with theory, train with learning_rate=… or optax.sgd (with weight_decay=… for "
+        "both), or solve the race with the same optimizer; of an ensemble over rates pick one, "
         "run.sel(learning_rate=…)"
     )
 

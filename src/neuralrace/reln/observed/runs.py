@@ -85,11 +85,19 @@ def leak_of(run: Trajectory) -> float:
     return run.net.leak if isinstance(run.net, ReLUNetwork) else 0.0
 
 
-def not_descent(run: Trajectory) -> str | None:
+def law_of(run: Trajectory) -> dict[str, Any]:
+    """The weight decay and the rates of edges that a run was trained with, as `nr.train` takes."""
+    return {
+        name: run.settings[name] for name in ("weight_decay", "rates") if run.settings.get(name)
+    }
+
+
+def not_descent(run: Trajectory, *, law: bool = False) -> str | None:
     """What keeps another network from taking the steps of a run; None where nothing does.
 
     Other optimizers, schedules, mini-batches, losses other than the squared one, and runs that were
-    trained elsewhere in a way that is not known.
+    trained elsewhere in a way that is not known. So do weight decay and rates of edges, unless the
+    other network has the same `law`.
     """
     settings = run.settings
     rate = settings.get("learning_rate")
@@ -104,18 +112,20 @@ def not_descent(run: Trajectory) -> str | None:
         if settings.get("loss", "squared") != "squared"
         else f"learning rate {rate}"
         if not isinstance(rate, float)
+        else " and ".join(f"{name}={value}" for name, value in law_of(run).items())
+        if law_of(run) and not law
         else ONE_MOMENT
         if len(run.time) < 2
         else None
     )
 
 
-def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
+def descent_of(run: Trajectory, *, law: bool = False) -> tuple[float, np.ndarray]:
     """The learning rate of a run by gradient descent, and the step of every recorded moment.
 
     Raises where another network could not take the same steps; see `not_descent`.
     """
-    rate, steps, reason = run.settings.get("learning_rate"), run.steps, not_descent(run)
+    rate, steps, reason = run.settings.get("learning_rate"), run.steps, not_descent(run, law=law)
     if reason is not None:
         raise NeuralRaceError(
             "a gated network cannot take the steps of this run",
@@ -196,10 +206,11 @@ def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     Its steps and times are those of the run, which need not begin at step 0. `options` go to
     `train`, which counts steps from the first recorded moment.
     """
-    rate, stops = descent_of(run)
+    rate, stops = descent_of(run, law=True)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
     begin = int(stops[0])
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1]) - begin}
+    steps = int(stops[-1]) - begin
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": steps, **law_of(run)}
     if "record_every" not in options:
         last = whole_number(
             "steps", options.get("steps", settings["steps"]), least=1, fix="for example steps=100"

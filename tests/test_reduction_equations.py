@@ -266,13 +266,14 @@ def test_overlapping_paths_are_written_as_a_weight_times_what_is_left_to_learn()
     race = nr.reduce(arch, data)
     weights = {edge: np.full((1, 1), value) for edge, value in start.items()}
     slope = jax.grad(nr.GDLN(arch).loss)(weights, data)
-    found = race.equations(start)["mode1"]
+    found, letters = race.equations(start)["mode1"], race.coefficients(start)["mode1"]
     assert [v.edges for v in race.variables(start)] == [("xa", "ay"), ("xb", "by")]
     for equation, edge, b in zip(found, ("xa", "xb"), (0.4, 0.7), strict=True):
         values = {
             f: 0.4 if f.func.__name__ == "B_1" else 0.7 for f in equation.atoms(sympy.Function)
         }
-        assert float(equation.rhs.subs(values)) == pytest.approx(-float(slope[edge][0, 0]))
+        rate = float(equation.rhs.subs(letters).subs(values))
+        assert rate == pytest.approx(-float(slope[edge][0, 0]))
         assert equation.rhs.is_Mul, "the weight is not taken out of the sum"
         own = [f for f in equation.rhs.args if f.is_Function]
         assert [values[f] for f in own] == [b]
@@ -310,7 +311,7 @@ def test_modes_that_differ_in_their_numbers_share_one_system():
     race = nr.reduce(*heads())
     text = race.latex()
     assert text.count("begin{aligned}") == 1 and len(race.blocks) == 2
-    told = dict(re.findall(r"mathrm\{(mode\d)\}: (c_.*?)(?:,\\quad|\n|$)", text))
+    told = dict(re.findall(r"mathrm\{(mode\d)\}: (S_.*?)(?:, D|,\\quad|\n|$)", text))
     for mode, drives in {"mode1": (0.6 * 3.0, 0.4 * 2.6), "mode2": (0.6 * 2.0, 0.4 * 1.1)}.items():
         numbers = [
             a / b for a, b in map(_fraction, re.findall(r"frac\{(\d+)\}\{(\d+)\}", told[mode]))
@@ -328,3 +329,71 @@ def test_an_output_that_is_trained_to_be_silent_is_named():
     assert "y1 is on, and its target zero, on 40 % of the samples" in told  # by their weights
     assert "y2 is on, and its target zero, on 60 % of the samples" in told
     assert "give it a gate of 0" in told
+
+
+def several_paths(rng, scale):
+    """Two routes that share an edge, and one that is gated, with random data of this size."""
+    arch = nr.Architecture(
+        dict.fromkeys("xhkgy", 1),
+        {
+            e: tuple(ends)
+            for e, ends in zip("abcdef", ("xh", "hy", "hk", "ky", "xg", "gy"), strict=True)
+        },
+    )
+    x = scale * rng.normal(size=(6, 1))
+    y = rng.normal(size=(6, 1)) / scale
+    return arch, nr.Dataset(
+        {"x": x}, {"y": y}, {"g": rng.integers(0, 2, 6), "c": rng.uniform(size=6)}
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equations_by_paths_and_merged_are_the_gradient_of_the_loss(seed):
+    """Of random graphs, gates and scales, from starts that merge edges, against autodiff."""
+    rng = np.random.default_rng(seed)
+    arch, data = several_paths(rng, 10.0 ** rng.integers(-2, 3))
+    race = nr.reduce(arch, data)
+    start = {e: float(rng.choice([0.3, 0.5, -0.7])) for e in arch.edges}
+    t = sympy.Symbol("t", real=True)
+    variables = race.variables(start)
+    values = rng.uniform(0.2, 1.0, len(variables))
+    weights = {
+        e: b * d for v, b in zip(variables, values, strict=True) for e, d in v.directions.items()
+    }
+    (block,) = race.blocks
+    slope = jax.grad(nr.GDLN(block.arch).loss)(weights, block.data)
+    at = {sympy.Function(f"B_{v.name[1:]}")(t): b for v, b in zip(variables, values, strict=True)}
+    for form in ("paths", "merged"):
+        letters = race.coefficients(start, form=form)["mode1"]
+        for variable, eq in zip(variables, race.equations(start, form=form)["mode1"], strict=True):
+            rate = float(eq.rhs.subs(letters).subs(at))
+            for edge, direction in variable.directions.items():
+                wanted = -float(slope[edge][0, 0])
+                assert rate * float(direction[0, 0]) == pytest.approx(wanted, rel=1e-5, abs=1e-9)
+
+
+def test_letters_belong_to_paths():
+    """S_g is Σ^yx of every path of group g, and D_gh is Σ^x between paths of two groups."""
+    arch, data = several_paths(np.random.default_rng(3), 1.0)
+    race = nr.reduce(arch, data)
+    groups, values = race.paths()["mode1"], race.coefficients()["mode1"]
+    assert sorted(p for names in groups for p in names) == ["a-b", "a-c-d", "e-f"]
+    stats = nr.path_statistics(arch, data)
+    paths = {"-".join(path.edges): path for path in stats.paths}
+    sign = float(np.prod([race.blocks[0].basis[v][0, 0] for v in "xy"]))
+    for g, names in enumerate(groups, 1):
+        for name in names:
+            S = float(stats.yx[paths[name]][0, 0]) * sign
+            assert float(values[sympy.Symbol(f"S_{g}", real=True)]) == pytest.approx(S)
+        for h, others in enumerate(groups[g - 1 :], g):
+            D = float(stats.x[paths[names[0]], paths[others[0]]][0, 0])
+            assert float(values.get(sympy.Symbol(f"D_{g}_{h}", real=True), 0)) == pytest.approx(D)
+
+
+def test_equations_of_too_many_paths_are_polynomials():
+    """Sixteen pathways that overlap in their own ways: no letters, and never an empty answer."""
+    rng = np.random.default_rng(0)
+    data = nr.Dataset({"x": rng.normal(size=(40, 1))}, {"y": rng.normal(size=(40, 1))})
+    masks = {f"p{i}": rng.integers(0, 2, 40).astype(bool) for i in range(16)}
+    race = nr.reduce(*nr.pathways(data, masks, hidden=1))
+    assert len(race.equations()["mode1"]) == 16 and race.coefficients()["mode1"] == {}

@@ -19,7 +19,7 @@ import pytest
 import sympy
 
 import neuralrace as nr
-from neuralrace import report
+from neuralrace import mathml, report
 from neuralrace.report import (
     Code,
     Curve,
@@ -34,7 +34,6 @@ from neuralrace.report import (
     Table,
     Text,
     chart,
-    formulas,
     making,
     markup,
 )
@@ -500,7 +499,7 @@ def test_bad_curves_and_tables_are_refused():
 
 def letters(expression):
     """The signs of a formula in order, without those that are not seen."""
-    text = formulas.formula(Equation(expression))
+    text = mathml.formula(expression)
     seen = "".join("".join(texts) for texts in [re.findall(r">([^<]+)<", text)])
     return seen.replace("&InvisibleTimes;", "")
 
@@ -510,23 +509,23 @@ def test_formulas_read_as_in_papers():
     B, S, D, tau = sympy.Function("B_1")(t), *sympy.symbols("S D tau")
     race = sympy.Eq(tau * sympy.Derivative(B, t), (S - D * B**2) * B)
     assert letters(race) == "&#964;dB1dt=(S−DB12)B1"
-    assert "<msubsup><mi>B</mi><mi>1</mi><mn>2</mn></msubsup>" in formulas.formula(Equation(race))
+    assert "<msubsup><mi>B</mi><mi>1</mi><mn>2</mn></msubsup>" in mathml.formula(race)
     assert letters(S * sympy.exp(-2 * t)) == "Se−2t", "e^(−2t) does not go below a line"
     assert letters(sympy.Derivative(B, t, 2)) == "d2B1dt2"
     assert letters(sympy.Integral(1 / t, (t, 0, S))).endswith("dt")
-    power = formulas.formula(Equation(sympy.Symbol("B_1^0") ** 2))
+    power = mathml.formula(sympy.Symbol("B_1^0") ** 2)
     assert "<mo>(</mo><msubsup>" in power
-    assert formulas.formula(Equation([race, race])).count("<mtr>") == 2
+    assert mathml.formula([race, race]).count("<mtr>") == 2
 
 
 def test_what_cannot_be_written_as_mathml_is_written_as_latex():
-    assert "<mtext>" not in formulas.formula(Equation(sympy.Symbol("x")))
-    text = formulas.formula(Equation(sympy.Function("sin")(sympy.MatrixSymbol("<b>", 2, 2)[0, 0])))
+    assert "<mtext>" not in mathml.formula(sympy.Symbol("x"))
+    text = mathml.formula(sympy.Function("sin")(sympy.MatrixSymbol("<b>", 2, 2)[0, 0]))
     assert "<b>" not in text
-    assert not formulas._is_plain("<mi>x</mi><a href='x'>y</a>")
-    assert not formulas._is_plain("<mi onclick='x'>x</mi>")
-    assert not formulas._is_plain("<!-- x -->")
-    assert formulas._is_plain("<mrow><mi>x</mi><mo>&lt;</mo></mrow>")
+    assert not mathml._is_plain("<mi>x</mi><a href='x'>y</a>")
+    assert not mathml._is_plain("<mi onclick='x'>x</mi>")
+    assert not mathml._is_plain("<!-- x -->")
+    assert mathml._is_plain("<mrow><mi>x</mi><mo>&lt;</mo></mrow>")
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (1, 1)])
@@ -536,7 +535,7 @@ def test_every_kind_of_formula_of_a_race_is_typeset(hidden):
     race = nr.reduce(nr.Architecture.chain(1, *hidden, 1), task)
     (form,) = race.closed_form(0.01).modes.values()
     for expression in (*race.equations().values(), form.formula):
-        text = formulas.formula(Equation(expression))
+        text = mathml.formula(expression)
         assert "<mtext>" not in text
         assert Elements(text).open == []
 

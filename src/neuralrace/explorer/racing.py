@@ -26,10 +26,11 @@ from neuralrace.explorer.showing import (
 )
 from neuralrace.explorer.state import need, problem_of, without, wrong
 from neuralrace.explorer.trust import Trust
+from neuralrace.mathml import formula
 from neuralrace.reduction import Race, reduce
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
-from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
+from neuralrace.report import Code, Equation, Section, Table, Text, equations_of
 from neuralrace.study import (
     LIMITS,
     Problem,
@@ -315,7 +316,7 @@ def shown(parts: Any) -> list[dict[str, Any]]:
     for part in parts:
         match part:
             case Equation():
-                text = formula(part)
+                text = formula(part.expressions)
                 found.append({"kind": "equation", "mathml": text, "caption": part.caption})
             case Text():
                 found.append({"kind": "text", "text": part.text})

@@ -257,10 +257,78 @@ def gradient_system(
     np.add.at(slopes, (k, at), each[pair] * degrees[pair, k])
     for column, values in zip(own, errors.T, strict=True):
         wide[:, column] += values
-    inner = [[sum(float((p[e] * q[e]).sum()) for e in p if e in q) for q in parts] for p in parts]
-    velocity = -np.linalg.solve(np.array(inner), slopes)
+    velocity = -np.linalg.solve(inner_products(parts), slopes)
     keep = (velocity != 0).any(axis=0) | (wide != 0).any(axis=0)
     return PolynomialSystem(parts, table[keep], velocity[:, keep], wide[:, keep])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PathForm:
+    """The same equations by what is left to learn on each group of paths (NRR Eq. 10).
+
+        db_k/dt = Σ_g (∂T_g/∂b_k) E_g,   E_g = S_g − Σ_h D_gh T_h,   T_g = Σ_{p∈g} count_p M_p
+
+    with the products M_p = Π_l b_l^powers[p, l]. Paths of one group share their statistics: S_g is
+    Σ^yx of one of them, and D_gh is Σ^x between one of g and one of h. `group[p]` is the group of
+    product p, `count[p]` how many of its paths there are, with their sign. Where parts of the
+    weights overlap or stand for several edges, `mix` turns the slopes by their inner products:
+    db/dt = mix · slopes. The loss is `targets` − Σ_g S_g T_g + ½ Σ_gh D_gh T_g T_h.
+    """
+
+    powers: Int[np.ndarray, "P K"]
+    group: Int[np.ndarray, " P"]
+    count: Float[np.ndarray, " P"]
+    S: Float[np.ndarray, " G"]
+    D: Float[np.ndarray, "G G"]
+    mix: Float[np.ndarray, "K K"]
+    targets: float
+
+
+def path_form(
+    system: PolynomialSystem, counts: Mapping[tuple[int, ...], int], *, faint: float = DEPENDENT
+) -> PathForm:
+    """The equations of a system by groups of paths.
+
+    `counts` says how many paths each product of variables stands for; without it, one. Statistics
+    below `faint`, relative to the sizes of the two that they join, are zero.
+    """
+    still = ~system.powers.any(axis=1)
+    target = system.errors[:, still].sum(axis=1)
+    moving = np.flatnonzero(~still & system.errors.any(axis=0))[::-1]  # B1 first
+    group, count, shared = [], [], []
+    share = lambda seen, other: float(seen @ other / (other @ other))
+    for m in moving:
+        paths = counts.get(tuple(system.powers[m].tolist()), 1)
+        seen = system.errors[:, m] / paths
+        apart = [np.linalg.norm(seen - share(seen, other) * other) for other in shared]
+        alike = np.flatnonzero(apart <= EXACT * np.linalg.norm(seen)).tolist()
+        group.append(alike[0] if alike else len(shared))
+        if not alike:
+            shared.append(seen)
+        count.append(paths * share(seen, shared[group[-1]]))
+    all_seen = np.array(shared).reshape(len(shared), len(target))
+    size = np.linalg.norm(all_seen, axis=1)
+    S, D = -all_seen @ target, all_seen @ all_seen.T
+    S[np.abs(S) <= faint * size * np.linalg.norm(target)] = 0.0
+    D[np.abs(D) <= faint * np.outer(size, size)] = 0.0
+    mix = np.linalg.inv(inner_products(system.parts))
+    mix[is_noise(mix)] = 0.0
+    return PathForm(
+        system.powers[moving],
+        np.array(group, int),
+        np.array(count, float),
+        S,
+        D,
+        mix,
+        float(target @ target) / 2,
+    )
+
+
+def inner_products(parts: Sequence[Mapping[str, np.ndarray]]) -> Float[np.ndarray, "K K"]:
+    """The inner products of the parts of a system, as weights of the whole network."""
+    rows = [[sum(float((p[e] * q[e]).sum()) for e in p if e in q) for q in parts] for p in parts]
+    return np.array(rows)
 
 
 def natural_unit(system: PolynomialSystem) -> float:

@@ -32,6 +32,7 @@ from neuralrace.reduction.start import (
     start_from_weights,
 )
 from neuralrace.reduction.symbols import (
+    Form,
     Variable,
     WrittenMode,
     conserved,
@@ -356,10 +357,17 @@ class Race(Result):
         return tuple(v for mode in self._modes(start) for v in mode.variables)
 
     @door
-    def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
+    def equations(
+        self, start: StartLike | None = None, *, form: Form = "paths"
+    ) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
-        Blocks with too many variables to be written out are left out; if all are, it is an error.
+        Each velocity is the rest of a path times what is left to learn on it, S − Σ D T: S and D
+        are those of a single pathway, or S_1, D_1_2, … of groups of paths that share their
+        statistics, in the order of `paths`; `coefficients` has their values. With `form="merged"`,
+        and where that would take more than a dozen letters, equations of several groups are
+        polynomials with their numbers. Blocks with too many variables to be written out are left
+        out; if all are, it is an error.
 
         ```python
         >>> import neuralrace as nr
@@ -369,13 +377,16 @@ class Race(Result):
 
         ```
         """
-        return {mode.block.name: equations(mode) for mode in self._modes(start)}
+        return {mode.block.name: equations(mode, form) for mode in self._modes(start)}
 
     @door
-    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[sympy.Symbol, float]]:
-        """The values of S and D in `equations`, for every mode in whose equations they stand.
+    def coefficients(
+        self, start: StartLike | None = None, *, form: Form = "paths"
+    ) -> dict[str, dict[sympy.Symbol, float]]:
+        """The values of the letters in `equations` of the same form, for every mode.
 
-        The keys are SymPy's symbols, so that the values can be put into the equations.
+        The keys are SymPy's symbols, so that the values can be put into the equations. A mode whose
+        equations hold numbers in place of letters has none.
 
         ```python
         >>> import neuralrace as nr
@@ -388,16 +399,40 @@ class Race(Result):
 
         ```
         """
-        found = {m.block.name: statistics_in_symbols(m) for m in self._modes(start)}
-        return {name: values for name, values in found.items() if values is not None}
+        return {m.block.name: statistics_in_symbols(m, form) for m in self._modes(start)}
 
     @door
-    def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
-        """The merged equations as LaTeX, with S and D; modes of equal form share one system.
+    def paths(self, start: StartLike | None = None) -> dict[str, tuple[tuple[str, ...], ...]]:
+        """The paths of every group 1, 2, … in `equations`, by mode; edges are joined by "-".
+
+        Paths of one group are on for the same samples and see the same inputs, so that they share
+        S_1 and what is left to learn. Groups of a block that is not a mode have no names.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture({"x": 1, "h": 2, "g": 2, "y": 1}, {
+        ...     "a": ("x", "h"), "b": ("h", "y"), "c": ("x", "g"), "d": ("g", "y")})
+        >>> data = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [1.0]]}, {"g": [0.0, 1.0]})
+        >>> race = nr.reduce(arch, data)
+        >>> race.paths()["mode1"]
+        (('a-b',), ('c-d',))
+        >>> print(race.equations()["mode1"][0].rhs)
+        (-D_1_1*B_1(t)**2 - D_1_2*B_2(t)**2 + S_1)*B_1(t)
+
+        ```
+        """
+        return {mode.block.name: mode.path_names for mode in self._modes(start)}
+
+    @door
+    def latex(
+        self, start: StartLike | None = None, *, full: bool = False, form: Form = "paths"
+    ) -> str:
+        """The merged equations as LaTeX, as in `equations`; modes of equal form share one system.
 
         S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40);
-        where paths overlap or differ, they are coefficients of the merged equations. The text says
-        which. The edges that each B stands for are named below the equations: at most three, or all
+        where paths overlap or differ in a single pathway, they are coefficients of the merged
+        equations, and of several groups of paths every one has its own. The text says which. The
+        edges that each B stands for are named below the equations: at most three, or all
         with `full`.
 
         ```python
@@ -417,7 +452,7 @@ class Race(Result):
 
         ```
         """
-        return latex(*self._written(start), full=full)
+        return latex(*self._written(start), full=full, form=form)
 
     @door
     def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:

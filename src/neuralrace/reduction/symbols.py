@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import numpy as np
 
 from neuralrace.door import door
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system, echelon, recognised
-from neuralrace.reduction.polynomial import PolynomialSystem, is_noise, natural_unit, without_noise
-from neuralrace.tolerances import EXACT, ROUNDING
+from neuralrace.reduction.polynomial import (
+    PathForm,
+    PolynomialSystem,
+    block_statistics,
+    is_noise,
+    natural_unit,
+    path_form,
+    without_noise,
+)
+from neuralrace.tolerances import DEPENDENT, EXACT, ROUNDING
 from neuralrace.types import Matrix
 
 if TYPE_CHECKING:
@@ -20,11 +29,17 @@ if TYPE_CHECKING:
 
     from neuralrace.reduction.mode_form import ModeForm
 
+Form: TypeAlias = Literal["paths", "merged"]
+"""Equations by what is left to learn on each path, or as polynomials with their numbers."""
+
 TAU = "tau"
 """The name of the time constant."""
 
 NAMED = 3
 """The number of a variable's edges that are named by default."""
+
+LETTERS = 12
+"""Equations by groups of paths are written with at most this many letters, and as many products."""
 
 SIMPLE = 10_000
 """The largest numerator or denominator with which a float is written as a fraction or root."""
@@ -93,6 +108,7 @@ class WrittenMode:
     system: PolynomialSystem
     start: np.ndarray
     S: float | None = None
+    exact: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +122,38 @@ class WrittenMode:
         return tuple(
             Variable(name, self.block.name, tuple(part), b, dict(part)) for name, part, b in rows
         )
+
+    @cached_property
+    def products(self) -> dict[tuple[int, ...], list[str]]:
+        """The paths of a scalar block by the product of variables that each of them is."""
+        if not self.block.is_scalar:
+            return {}
+        place = {edge: k for k, part in enumerate(self.system.parts) for edge in part}
+        named: dict[tuple[int, ...], list[str]] = {}
+        for group in block_statistics(self.block).groups:
+            for path in group.paths if len(group.classes) else ():
+                of = [
+                    self.block.arch.matrix_of[e][0]
+                    for e in path.edges
+                    if e in self.block.arch.matrix_of
+                ]
+                powers = np.bincount([place[e] for e in of], minlength=len(self.names))
+                named.setdefault(tuple(powers.tolist()), []).append("-".join(path.edges))
+        return named
+
+    @cached_property
+    def paths(self) -> PathForm:
+        """The equations by groups of paths that share their statistics."""
+        counts = {powers: len(names) for powers, names in self.products.items()}
+        return path_form(self.system, counts, faint=EXACT if self.exact else DEPENDENT)
+
+    @property
+    def path_names(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of every group of `paths`; without a name, the products of directions."""
+        names: list[tuple[str, ...]] = [()] * len(self.paths.S)
+        for powers, g in zip(self.paths.powers.tolist(), self.paths.group, strict=True):
+            names[g] += tuple(self.products.get(tuple(powers), ()))
+        return tuple(names)
 
 
 def written_mode(
@@ -122,7 +170,7 @@ def written_mode(
     if found is None:
         return None
     system, begin = found
-    return WrittenMode(block, without_noise(system) if exact else system, begin)
+    return WrittenMode(block, without_noise(system) if exact else system, begin, exact=exact)
 
 
 def first_few(names: Sequence[str], full: bool) -> list[str]:
@@ -140,66 +188,130 @@ def subscripted(name: str) -> str:
     return f"{name[0]}_{name[1:]}"
 
 
-def equations(mode: WrittenMode) -> list[sympy.Eq]:
+def equations(mode: WrittenMode, form: Form = "paths") -> list[sympy.Eq]:
     """One SymPy equation per variable: τ dB/dt = ….
 
-    Equations of a single pathway are written as in the papers, others as the weights that all terms
-    share, times what is left to learn (NRR Eq. 10). If the paths of the block do not
-    overlap and have the same drive, S and D are the statistics *given that the path is on*, so that
-    the coefficients count paths: (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
-    Otherwise they are coefficients of the merged equations, scaled so that the largest path count
-    is 1.
+    Equations of a single pathway are written as in the papers: if its paths do not overlap and have
+    the same drive, S and D are the statistics *given that the path is on*, so that the coefficients
+    count paths, (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46); otherwise they are
+    coefficients of the merged equations, scaled so that the largest path count is 1. Others are
+    sums over groups of paths: the rest of the path times what is left to learn on it, S_g − Σ_h
+    D_gh T_h (NRR Eq. 10). Where that takes too many letters, and with `form="merged"`, they are
+    polynomials with their numbers.
     """
     import sympy
 
     t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
     B = [sympy.Function(subscripted(name))(t) for name in mode.names]
     race = recognised(mode.system)
-    S, D = _drive_and_brake()
-    found = []
-    for k, b in enumerate(B):
-        if race is not None:
-            strength = monomial(B, race.powers)
-            count = number(race.rates[k] * race.S / (mode.S or race.S))
-            right = count * strength / b * (S - strength * D)
-        else:
-            right = right_side(mode.system, k, B, lambda m, k=k: number(mode.system.velocity[k, m]))
-        found.append(equation(tau * sympy.Derivative(b, t), right))
-    return found
+    if race is not None:
+        S, D = _drive_and_brake()
+        strength = monomial(B, race.powers)
+        counts = (number(rate * race.S / (mode.S or race.S)) for rate in race.rates)
+        right = [n * strength / b * (S - strength * D) for n, b in zip(counts, B, strict=True)]
+    elif form == "paths" and _has_letters(mode):
+        right = _by_paths(mode, B)
+    else:
+        right = [_polynomial(mode.system, k, B) for k in range(len(B))]
+    return [equation(tau * sympy.Derivative(b, t), side) for b, side in zip(B, right, strict=True)]
 
 
-def right_side(
-    system: PolynomialSystem,
-    k: int,
-    B: Sequence[sympy.Expr],
-    coefficient: Callable[[int], sympy.Expr],
-) -> sympy.Expr:
+def _has_letters(mode: WrittenMode) -> bool:
+    """Whether the equations of a mode by groups of paths are short enough to be read."""
+    paths = mode.paths
+    letters = np.count_nonzero(paths.S) + np.count_nonzero(np.triu(paths.D))
+    return int(letters) <= LETTERS and len(paths.powers) <= LETTERS
+
+
+def _letters(
+    mode: WrittenMode,
+) -> tuple[dict[int, sympy.Symbol], dict[tuple[int, int], sympy.Symbol]]:
+    """S_g and D_gh of the statistics of a mode that are not zero, counted from 1."""
+    import sympy
+
+    paths = mode.paths
+    S = {g: sympy.Symbol(f"S_{g + 1}", real=True) for g in np.flatnonzero(paths.S).tolist()}
+    D = {
+        (g, h): sympy.Symbol(f"D_{g + 1}_{h + 1}", real=True)
+        for g, h in np.argwhere(np.triu(paths.D)).tolist()
+    }
+    return S, D
+
+
+def _by_paths(mode: WrittenMode, B: Sequence[sympy.Expr]) -> list[sympy.Expr]:
+    """The velocity of every variable as in `PathForm`."""
+    import sympy
+
+    paths, (S, D) = mode.paths, _letters(mode)
+    products = list(zip(paths.group.tolist(), paths.powers.tolist(), paths.count, strict=True))
+
+    def total(g: int) -> sympy.Expr:
+        return sympy.Add(*(number(n) * monomial(B, p) for at, p, n in products if at == g))
+
+    count = range(len(paths.S))
+    errors = [
+        S.get(g, sympy.Integer(0))
+        - sympy.Add(*(D[min(g, h), max(g, h)] * total(h) for h in count if paths.D[g, h]))
+        for g in count
+    ]
+    slopes = [
+        [
+            sympy.Add(
+                *(
+                    number(n * p[k]) * monomial(B, [q - (i == k) for i, q in enumerate(p)])
+                    for at, p, n in products
+                    if at == g and p[k]
+                )
+            )
+            for g in count
+        ]
+        for k in range(len(B))
+    ]
+    return [
+        sympy.Add(
+            *(
+                number(share) * slopes[m][g] * errors[g]
+                for m, share in enumerate(row)
+                for g in count
+                if share
+            )
+        )
+        for row in paths.mix
+    ]
+
+
+def _polynomial(system: PolynomialSystem, k: int, B: Sequence[sympy.Expr]) -> sympy.Expr:
     """The velocity of variable k: the weights that its terms share, times the sum of the rest."""
     import sympy
 
     there = np.flatnonzero(system.velocity[k])
     powers = system.powers[there]
     common = powers.min(axis=0, initial=int(powers.max(initial=0)))
-    rest = zip(there.tolist(), (powers - common).tolist(), strict=True)
-    total = sympy.Add(*(coefficient(m) * monomial(B, p) for m, p in rest))
+    terms = zip(system.velocity[k, there], (powers - common).tolist(), strict=True)
+    total = sympy.Add(*(number(c) * monomial(B, p) for c, p in terms))
     return monomial(B, common.tolist()) * total
 
 
 def _drive_and_brake() -> tuple[sympy.Symbol, sympy.Symbol]:
-    """S and D, as they stand in `equations`."""
+    """S and D, as they stand in the equations of a single pathway."""
     import sympy
 
     return sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
 
 
-def statistics_in_symbols(mode: WrittenMode) -> dict[sympy.Symbol, float] | None:
-    """The values of S and D in `equations`, or None where they do not appear."""
+def statistics_in_symbols(mode: WrittenMode, form: Form = "paths") -> dict[sympy.Symbol, float]:
+    """The values of the letters in `equations`; none where numbers stand in their place."""
     race = recognised(mode.system)
-    if race is None:
-        return None
-    given = mode.S or race.S
-    S, D = _drive_and_brake()
-    return {S: given, D: given * race.D / race.S}
+    if race is not None:
+        drive = mode.S or race.S
+        S, D = _drive_and_brake()
+        return {S: drive, D: drive * race.D / race.S}
+    if form == "merged" or not _has_letters(mode):
+        return {}
+    drives, brakes = _letters(mode)
+    return {letter: float(mode.paths.S[g]) for g, letter in drives.items()} | {
+        letter: float(mode.paths.D[pair]) for pair, letter in brakes.items()
+    }
 
 
 def conserved(mode: WrittenMode) -> list[sympy.Expr]:

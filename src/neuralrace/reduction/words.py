@@ -13,14 +13,12 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import recognised
 from neuralrace.reduction.mode_form import SHOWN, mode_form
 from neuralrace.reduction.symbols import (
-    TAU,
+    Form,
     WrittenMode,
     conserved_forms,
-    equation,
     equations,
     first_few,
     number,
-    right_side,
     statistics_in_symbols,
     subscripted,
     written_mode,
@@ -242,37 +240,56 @@ GIVEN_ON = (
 MERGED = (
     r"$S$, $D$: coefficients of the merged equations, scaled so that the largest path count is 1"
 )
-"""The meaning of S and D otherwise."""
+"""The meaning of S and D of a single pathway otherwise."""
+
+BY_PATHS = (
+    r"$S_g$, $D_{gh}$: $\Sigma^{yx}$ of a path of group $g$, $\Sigma^{x}$ of paths of two groups"
+)
+"""The meaning of letters with an index."""
+
+BY_DIRECTIONS = (
+    r"$S_g$, $D_{gh}$: drive of a product of directions, and coupling between two of them"
+)
+"""The same in a block that is not a mode."""
 
 DIRECTIONS = r"$B$ is the size of a direction in the weights of its edges, see race.variables()"
 """The meaning of a variable in a block that is not a mode."""
 
 
-def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool = False) -> str:
+def latex(
+    modes: Sequence[WrittenMode],
+    left_out: Sequence[str] = (),
+    full: bool = False,
+    form: Form = "paths",
+) -> str:
     """The equations of all modes as LaTeX; modes of one form share one system.
 
     They are followed by the values of its letters in every mode, by their meaning, and by the edges
-    of every variable. Where S and D do not appear, coefficients that differ between modes are
-    called c.
+    of every variable.
     """
-    groups: dict[object, list[WrittenMode]] = {}
+    import sympy
+
+    groups: dict[tuple[str, ...], list[WrittenMode]] = {}
+    written = {mode.block.name: equations(mode, form) for mode in modes}
     for mode in modes:
-        groups.setdefault(_form(mode), []).append(mode)
+        groups.setdefault(tuple(map(str, written[mode.block.name])), []).append(mode)
     parts = []
     for members in groups.values():
-        lines, values = _system(members)
         named: dict[str, list[str]] = {}
-        for mode, value in zip(members, values, strict=True):
+        for mode in members:
+            letters = statistics_in_symbols(mode, form).items()
+            value = ", ".join(f"{sympy.latex(n)} = {sympy.latex(number(v))}" for n, v in letters)
             if value or len(groups) > 1:
                 named.setdefault(value, []).append(mode.block.name)
         where = [rf"\mathrm{{{_listed(n)}}}" + (f": {v}" if v else "") for v, n in named.items()]
         more = len(where) - SHOWN
         if not full and more > 0:
             where = [*where[:SHOWN], rf"\text{{… and {more} more}}"]
-        told = r",\quad ".join(where)
+        values = r",\quad ".join(where)
+        lines = map(_aligned, written[members[0].block.name])
         system = "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-        parts.append(system + (f"\n\\qquad {told}" if told else ""))
-    parts += _meanings(modes)
+        parts.append(system + (f"\n\\qquad {values}" if values else ""))
+    parts += _meanings(modes, form, full)
     turned = [mode.block.name for mode in modes if not mode.block.is_scalar]
     parts += [rf"\mathrm{{{_listed(turned)}}}:\quad \text{{{DIRECTIONS}}}"] if turned else []
     stands: dict[str, list[str]] = {}
@@ -285,72 +302,23 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
     return "\n\n".join(parts)
 
 
-def _form(mode: WrittenMode) -> object:
-    """What modes of one form share: their equations in S and D, or else the terms of these."""
-    if recognised(mode.system) is not None:
-        return tuple(map(str, equations(mode)))
-    terms = mode.system.powers.tolist(), (mode.system.velocity != 0).tolist()
-    return mode.names, str(terms)
-
-
-def _system(members: Sequence[WrittenMode]) -> tuple[list[str], list[str]]:
-    """The lines of one system for modes of one form, and the values of its letters in each mode."""
-    import sympy
-
-    first = members[0]
-    if recognised(first.system) is not None:
-        told = []
-        for mode in members:
-            value = statistics_in_symbols(mode)
-            assert value is not None
-            told.append(", ".join(f"{n} = {sympy.latex(number(v))}" for n, v in value.items()))
-        return [_aligned(eq) for eq in equations(first)], told
-    velocity = np.stack([mode.system.velocity for mode in members])
-    letters: list[tuple[sympy.Symbol, np.ndarray]] = []
-
-    def coefficient(k: int, m: int) -> sympy.Expr:
-        """A number if all modes have it, otherwise a letter, or a multiple of one."""
-        values = velocity[:, k, m]
-        if np.ptp(values) <= ROUNDING * np.abs(values).max():
-            return number(values[0])
-        for letter, known in letters:
-            ratio = values / known
-            if np.ptp(ratio) <= ROUNDING * np.abs(ratio).max():
-                return number(ratio[0]) * letter
-        sign = -1 if (values < 0).all() else 1
-        letters.append((sympy.Symbol(f"c_{len(letters) + 1}", real=True), sign * values))
-        return sign * letters[-1][0]
-
-    t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
-    B = [sympy.Function(subscripted(name))(t) for name in first.names]
-    lines = [
-        _aligned(
-            equation(
-                tau * sympy.Derivative(b, t),
-                right_side(first.system, k, B, lambda m, k=k: coefficient(k, m)),
-            )
-        )
-        for k, b in enumerate(B)
-    ]
-    told = [
-        ", ".join(f"{sympy.latex(c)} = {sympy.latex(number(v[i]))}" for c, v in letters)
-        for i in range(len(members))
-    ]
-    return lines, told
-
-
-def _meanings(modes: Sequence[WrittenMode]) -> list[str]:
-    """The meaning of S and D; if it differs between modes, which modes each meaning applies to."""
-    found: dict[str, list[str]] = {}
+def _meanings(modes: Sequence[WrittenMode], form: Form, full: bool) -> list[str]:
+    """The meaning of letters; if it differs between modes, which modes each meaning applies to."""
+    meanings: dict[str, list[str]] = {}
     for mode in modes:
         if recognised(mode.system) is not None:
-            meaning = MERGED if mode.S is None else GIVEN_ON
-            found.setdefault(meaning, []).append(mode.block.name)
-    if len(found) < 2:
-        return [rf"\text{{{meaning}}}" for meaning in found]
-    return [
-        rf"\mathrm{{{_listed(names)}}}:\quad \text{{{meaning}}}" for meaning, names in found.items()
-    ]
+            meaning = rf"\text{{{MERGED if mode.S is None else GIVEN_ON}}}"
+        elif statistics_in_symbols(mode, form):
+            meaning = rf"\text{{{BY_PATHS if mode.block.is_scalar else BY_DIRECTIONS}}}"
+            listed = [", ".join(first_few(names, full)) for names in mode.path_names if names]
+            for g, names in enumerate(listed, 1):
+                meaning += rf",\quad {g}: \text{{{names}}}".replace("_", r"\_")
+        else:
+            continue
+        meanings.setdefault(meaning, []).append(mode.block.name)
+    if len(meanings) < 2:
+        return list(meanings)
+    return [rf"\mathrm{{{_listed(names)}}}:\quad {text}" for text, names in meanings.items()]
 
 
 def _edges_in_latex(mode: WrittenMode, full: bool) -> str:

@@ -1,6 +1,5 @@
 """Reports: plain values in, one HTML page with its data files beside it out."""
 
-from neuralrace.report.formulas import formula
 from neuralrace.report.keeping import from_json, to_json
 from neuralrace.report.making import provenance
 from neuralrace.report.markup import html
@@ -40,7 +39,6 @@ __all__ = [
     "Text",
     "curves_of",
     "equations_of",
-    "formula",
     "from_json",
     "html",
     "provenance",

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.report.formulas import Typeset, formula
+from neuralrace.mathml import Typeset, formula
 from neuralrace.report.page import (
     Code,
     Curve,
@@ -87,7 +87,11 @@ def from_json(text: str) -> Page:
 
 def _written(value: Any) -> Any:
     if isinstance(value, Equation):
-        return {KIND: "Equation", "expressions": formula(value), "caption": value.caption}
+        return {
+            KIND: "Equation",
+            "expressions": formula(value.expressions),
+            "caption": value.caption,
+        }
     if type(value) in KINDS.values():
         kept = (field.name for field in fields(value) if field.name not in LEFT_OUT)
         return {KIND: type(value).__name__} | {n: _written(getattr(value, n)) for n in kept}

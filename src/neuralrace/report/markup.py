@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from neuralrace.mathml import formula
 from neuralrace.report import chart
-from neuralrace.report.formulas import formula
 from neuralrace.report.page import DEFAULT, Page, Picture, Table
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _environment() -> Environment:
         "described": chart.described,
         "drawing": chart.drawing,
         "embedded": _embedded,
-        "formula": lambda equation: Markup(formula(equation)),
+        "formula": lambda equation: Markup(formula(equation.expressions)),
         "heads": _heads,
         "inline": _inline,
         "kind": lambda part: type(part).__name__,

@@ -110,7 +110,7 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     check_kind("race", race, Race, "for example equations_of(nr.reduce(arch, data))")
     modes, left_out = race._written(start)
     written = {mode.block.name: race_equations(mode) for mode in modes}
-    values = {m.block.name: v for m in modes if (v := statistics_in_symbols(m)) is not None}
+    values = {mode.block.name: statistics_in_symbols(mode) for mode in modes}
     groups: dict[str, list[str]] = {}
     for name, equations in written.items():
         groups.setdefault(str(equations), []).append(name)

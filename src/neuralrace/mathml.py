@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.errors import NeuralRaceError, require
-from neuralrace.report.page import Equation
 
 if TYPE_CHECKING:
     from sympy.printing.mathml import MathMLPresentationPrinter
+
+__all__ = ["Typeset", "formula"]
 
 ELEMENTS = {"math", "mi", "mn", "mo", "mrow", "mfrac", "msup", "msub", "msubsup", "msqrt"}
 ELEMENTS |= {"mroot", "mtext", "mtable", "mtr", "mtd", "munder", "mover", "munderover", "mspace"}
@@ -33,27 +34,26 @@ class Typeset(str):
     """A formula that is MathML already, as `formula` made it before."""
 
 
-def formula(equation: Equation) -> str:
-    """The equations as MathML, one below the other, equality signs aligned.
+def formula(expressions: Any) -> str:
+    """Expressions or equations of SymPy as MathML, one below the other, equality signs aligned.
 
     A function of time is written by its name alone, as in `Race.latex`. The LaTeX of the formula
     stands beside it, for reading aloud and for copying.
 
     ```python
     >>> import sympy
-    >>> from neuralrace.report import Equation
-    >>> from neuralrace.report.formulas import formula
-    >>> "<mfrac>" in formula(Equation(sympy.Symbol("a") / sympy.Symbol("b")))
+    >>> from neuralrace.mathml import formula
+    >>> "<mfrac>" in formula(sympy.Symbol("a") / sympy.Symbol("b"))
     True
 
     ```
     """
     import sympy
 
-    given = equation.expressions
-    if isinstance(given, Typeset):
-        return _checked(given)
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if isinstance(expressions, Typeset):
+        return _checked(expressions)
+    listed = isinstance(expressions, Sequence) and not isinstance(expressions, str)
+    several = expressions if listed else [expressions]
     for one in several:
         if not isinstance(one, sympy.Basic) or not several:
             raise NeuralRaceError(

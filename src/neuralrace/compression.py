@@ -7,6 +7,7 @@ subspace that learning ever reaches. Everything is found once, on the host, in f
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import final
 
 import equinox as eqx
@@ -209,7 +210,7 @@ def compress(
         fewer = fewer if samples else whole.data
         if any(bases[v] is not None for v in fewer.x):
             x = {v: x if (q := bases[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
-            fewer = Dataset(x, fewer.y, fewer.gates, fewer.sample_weight)
+            fewer = replace(fewer, x=x)
             fewer = _fewer_samples(fewer)[0] if samples else fewer
     sizes = {v: n if (q := bases[v]) is None else q.shape[1] for v, n in whole.arch.sizes.items()}
     frozen = {
@@ -250,7 +251,8 @@ def _fewer_samples(data: Dataset) -> tuple[Dataset, Mapping[str, np.ndarray]]:
         left = factor.left if len(factor.row_class) else norm
         next(iter(y.values()))[-1, 0] = np.sqrt(rows * left)
     index = np.append(factor.row_class, np.zeros(extra, int))
-    return Dataset(x, y, {name: gate[index] for name, gate in factor.gates.items()}), factor.x
+    gates = {name: gate[index] for name, gate in factor.gates.items()}
+    return Dataset(x, y, gates, part=index), factor.x
 
 
 def _span(x: np.ndarray) -> np.ndarray | None:

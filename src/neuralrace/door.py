@@ -124,7 +124,7 @@ class _Tests:
         example = _example(self.function, name, self.places)
         replay = f"for example {name}={example}" if example else f"pass {words}"
         fix, what = next(filter(None, ways), replay), f"{name} is not valid"
-        if isinstance(value, tuple) and fix == FIXES["Dataset"]:
+        if isinstance(value, tuple) and "Dataset" in words:
             fix = "gatings return (arch, data): pass the data alone"
         if callable(getattr(value, "init", None)) and callable(getattr(value, "update", None)):
             fix = "pass it as optimizer=optax.adam(1e-3), without a learning rate"
@@ -136,6 +136,8 @@ class _Tests:
 FIXES = {
     "Architecture": "pass an nr.Architecture; that of a network is net.arch",
     "Dataset": "pass a dataset, such as nr.Dataset({'x': inputs}, {'y': targets})",
+    "Dataset of samples": "a population has second moments alone: draw samples from it, or pass "
+    "nr.Dataset({'x': inputs}, {'y': targets})",
     "GDLN": "pass a network, such as nr.GDLN(arch)",
     "Network": "pass a network, such as nr.GDLN(arch) or nr.ReLUNetwork(arch)",
     "ReLUNetwork": "pass a network, such as nr.ReLUNetwork(arch)",

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import one_of, random_key
-from neuralrace.dataset import Dataset, check_data, check_targets, matched
+from neuralrace.dataset import Dataset, check_data, check_targets, matched, require_samples
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import (
@@ -176,6 +176,8 @@ class Network(abc.ABC):
         ```
         """
         measure = checked_loss(loss)
+        if measure is not squared:
+            require_samples(data, "data for another loss than the squared one")
         outputs = self(weights, data)
         dtype = jnp.result_type(*outputs.values())
         if measure is cross_entropy:
@@ -295,6 +297,8 @@ class Network(abc.ABC):
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights by edge, inputs and gates, checked, in the weights' precision."""
         check_data(data)
+        if not isinstance(self, GDLN):
+            require_samples(data, f"data for a {type(self).__name__}")
         weights = self._checked(weights)
         full = matched(self.arch, data, classes=True)
         dtype = jnp.result_type(*weights.values())

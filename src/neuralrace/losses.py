@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
-from neuralrace.dataset import Dataset, is_concrete
+from neuralrace.dataset import Dataset, Sampled, is_concrete
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 
@@ -186,7 +187,7 @@ def with_classes(arch: Architecture, data: Dataset) -> Dataset:
             if is_concrete(target) and not one_hot_rows(np.asarray(target)):
                 raise _no_classes(node, f"rows such as {np.asarray(target)[0].tolist()!r:.60}")
             y[node] = target
-    return Dataset(data.x, y, data.gates, data.sample_weight, data.labels)
+    return replace(data, y=y)
 
 
 def _check_indices(node: str, target: np.ndarray, size: int) -> None:
@@ -219,6 +220,8 @@ def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
     known from the training targets. Values are compared in the precision of the last dataset.
     """
     found: dict[str, float | None] = {}
+    if any(data.is_population for data in datasets):
+        return None
     for node in datasets[0].y:
         targets = [np.asarray(data.y[node]) for data in datasets]
         if all(map(one_hot_rows, targets)):
@@ -233,7 +236,7 @@ def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
 
 
 @door
-def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
+def accuracy(outputs: Outputs, data: Sampled) -> Float[Array, ""]:
     """The weighted share of samples whose class is right at every output node.
 
     With one-hot targets the largest output decides; with a single output that has two target

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, check_data
+from neuralrace.dataset import Dataset, Sampled, check_data
 from neuralrace.door import door
 from neuralrace.gdln import Network
 from neuralrace.types import Finite, WeightsLike
@@ -58,11 +58,11 @@ class ReLUNetwork(Network):
         object.__setattr__(self, "leak", float(leak))
 
     @door
-    def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: WeightsLike, data: Sampled) -> dict[str, Array]:
         return self._propagate(weights, data)[0]
 
     @door
-    def activity(self, weights: WeightsLike, data: Dataset) -> dict[str, Float[Array, "N size"]]:
+    def activity(self, weights: WeightsLike, data: Sampled) -> dict[str, Float[Array, "N size"]]:
         """The slope of every hidden neuron on every sample: `{hidden node: (N, size)}`.
 
         1 where its pre-activation is positive and `leak` elsewhere; usable as gates.

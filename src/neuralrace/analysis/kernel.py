@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.analysis.representations import finite_array, over_runs, ratio, weights_of_runs
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
@@ -19,7 +19,7 @@ from neuralrace.types import ArrayLike, WeightsLike
 
 @door
 def tangent_kernel(
-    net: Network, weights: WeightsLike, data: Dataset
+    net: Network, weights: WeightsLike, data: Sampled
 ) -> Float[np.ndarray, "*runs NO NO"]:
     """The tangent kernel K = J Jᵀ, with J = ∂(all outputs on all samples)/∂(all weights).
 
@@ -81,7 +81,7 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*
 
 
 @door
-def kernel_travel(net: Network, weights: WeightsLike, data: Dataset) -> Float[np.ndarray, "*runs"]:
+def kernel_travel(net: Network, weights: WeightsLike, data: Sampled) -> Float[np.ndarray, "*runs"]:
     """The distance of the tangent kernel from its initial value, over a run.
 
     It is near 0 in the lazy regime and well above 0 in the rich one. Only two kernels are held at a

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
-from neuralrace.dataset import Dataset, check_moments
+from neuralrace.dataset import Dataset, Sampled, check_moments
 from neuralrace.door import door
 from neuralrace.errors import check_kind, require
 from neuralrace.gdln import Network
@@ -24,7 +24,7 @@ from neuralrace.weights import checked_weights
 
 @door
 def hidden(
-    net: Network, weights: WeightsLike, data: Dataset, node: str
+    net: Network, weights: WeightsLike, data: Sampled, node: str
 ) -> Float[np.ndarray, "*runs N size"]:
     """The values of one node on every sample, for one set of weights or for those of many runs.
 

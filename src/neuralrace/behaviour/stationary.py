@@ -31,7 +31,7 @@ from neuralrace.behaviour.vectors import (
     symmetries,
 )
 from neuralrace.checks import generator, real_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.plot import COLOURS, style
@@ -85,7 +85,7 @@ class Rest:
 
 @door
 def stationary_points(
-    agent: Agent, data: Dataset, *, starts: Count = 256, key: Key = 0
+    agent: Agent, data: Sampled, *, starts: Count = 256, key: Key = 0
 ) -> StationaryPoints:
     """All stationary points of the average learning of an agent that a search finds.
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator, real_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.types import ArrayLike, Count, Inside, Key
@@ -23,7 +23,7 @@ STRATEGIES = ("naive", "left", "right", "balanced", "expert")
 
 
 @door
-def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
+def correct(choices: ArrayLike, data: Sampled) -> Float[np.ndarray, "*shape N"]:
     """The probability of the rewarded choice on every stimulus.
 
     That is the choice that is rewarded most often; where several are, any of them.
@@ -58,7 +58,7 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
 
 
 @door
-def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray, "*shape"]]:
+def sensitivity(choices: ArrayLike, data: Sampled) -> dict[str, Float[np.ndarray, "*shape"]]:
     """How much choices depend on the stimuli of each side: `{"left": …, "right": …}`.
 
     The probability of the choice of that side at its highest contrast, minus that at its lowest, or
@@ -102,7 +102,7 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
 
 @door
 def strategies(
-    choices: ArrayLike, data: Dataset, *, used: Inside = 0.1, expert: Inside = 0.75
+    choices: ArrayLike, data: Sampled, *, used: Inside = 0.1, expert: Inside = 0.75
 ) -> np.ndarray:
     """The strategy behind choices: `naive`, `left`, `right`, `balanced` or `expert`.
 

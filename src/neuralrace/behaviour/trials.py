@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.policies import fault
 from neuralrace.checks import check_known, random_key
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.dynamics import (
     Batch,
@@ -56,7 +56,7 @@ class Trials(Stepper):
 @door
 def train_by_trials(
     agent: Agent,
-    data: Dataset,
+    data: Sampled,
     *,
     key: Key = 0,
     learning_rate: float,

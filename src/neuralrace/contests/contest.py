@@ -30,7 +30,6 @@ from neuralrace.contests.times import (
     StartsLike,
     moments,
     tied_first,
-    with_bias,
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset

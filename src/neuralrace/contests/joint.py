@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import jax
@@ -202,8 +202,7 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
                     gates[_name(name, edge)] = gates.get(_name(name, edge), 1.0) * np.asarray(
                         data.gates[v]
                     )
-    joined = Dataset(x, first.y, gates, first.sample_weight, first.labels)
-    return Architecture(sizes, edges), joined
+    return Architecture(sizes, edges), replace(first, x=x, gates=gates)
 
 
 def _name(candidate: str, part: str) -> str:

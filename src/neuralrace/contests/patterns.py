@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, plain_array, real_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
@@ -106,7 +106,7 @@ class PatternRanking:
 
 
 @door
-def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> PatternRanking:
+def rank_patterns(base: Sampled, patterns: ArrayLike, *, key: Key = 0) -> PatternRanking:
     """Rank gate patterns by how fast a single small pathway with these gates grows.
 
     The growth rate of a pattern g is the largest singular value of Σ^yx = ⟨g y xᵀ⟩ (NRR Eq. 4).
@@ -162,7 +162,7 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
 
 
 @door
-def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
+def growth_rates(base: Sampled, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 
     Targets are first rotated into as few directions as they span, which does not change singular

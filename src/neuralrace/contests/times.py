@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
-from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.dataset import Dataset, with_bias, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.reduction import Race, Start, reduce
@@ -353,14 +353,6 @@ def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
         return arch, data
     edges = {f"{BIAS}_{node}": (BIAS, node) for node in arch.hidden}
     return Architecture({**arch.sizes, BIAS: 1}, {**arch.edges, **edges}), with_bias(data)
-
-
-def with_bias(data: Dataset) -> Dataset:
-    """The same data with an input that is always one, if it has none."""
-    if BIAS in data.x:
-        return data
-    x = {**data.x, BIAS: np.ones((data.n_samples, 1))}
-    return Dataset(x, data.y, data.gates, data.sample_weight, data.labels)
 
 
 def pairs_of(candidates: CandidatesLike) -> Candidates:

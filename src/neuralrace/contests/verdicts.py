@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never, final
 
@@ -17,7 +17,6 @@ from neuralrace.contests.times import (
     Rule,
     initial_loss,
     moments,
-    with_bias,
 )
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
@@ -351,7 +350,7 @@ def task_of(candidates: Candidates) -> Dataset:
     """The task that all candidates learn, with every input that any of them reads, ungated."""
     first = next(iter(candidates.values()))[1]
     x = {v: a for _, data in candidates.values() for v, a in data.x.items()}
-    task = Dataset(x, first.y, None, first.sample_weight, first.labels)
+    task = replace(first, x=x, gates=None)
     return with_bias(task) if any(BIAS in arch.inputs for arch, _ in candidates.values()) else task
 
 

@@ -9,12 +9,17 @@ from neuralrace.dataset.matching import check_data as check_data
 from neuralrace.dataset.matching import check_targets as check_targets
 from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
+from neuralrace.dataset.matching import with_bias as with_bias
 from neuralrace.dataset.matching import zero_loss as zero_loss
+from neuralrace.dataset.moments import Moments as Moments
 from neuralrace.dataset.samples import Dataset as Dataset
+from neuralrace.dataset.samples import Sampled as Sampled
+from neuralrace.dataset.samples import require_samples as require_samples
 
 __all__ = [
     "Dataset",
     "GateClasses",
+    "Moments",
     "pathways",
     "zero_loss",
 ]

@@ -136,7 +136,7 @@ def _check_finite(array: AnyArray, what: str) -> None:
     )
 
 
-class Moments(Protocol):
+class Fields(Protocol):
     """What second moments are computed of: a `Dataset`."""
 
     x: dict[str, AnyArray]
@@ -145,7 +145,7 @@ class Moments(Protocol):
     sample_weight: AnyArray | None
 
 
-def check_moments(data: Moments) -> None:
+def check_moments(data: Fields) -> None:
     """Raise where second moments of a dataset cannot be computed: traced data, or too large."""
     for field in ("x", "y", "gates"):
         arrays = getattr(data, field)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import equinox as eqx
@@ -24,9 +25,9 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
     """
     check_kind("arch", arch, Architecture, "make one with nr.Architecture.chain(2, 8, 1)")
     check_data(data)
-    x = dict(data.x)
-    if BIAS in arch.inputs and BIAS not in x:
-        x[BIAS] = np.ones((data.n_samples, arch.sizes[BIAS]))
+    if BIAS in arch.inputs:
+        data = with_bias(data, arch.sizes[BIAS])
+    x = data.x
     for field, values, nodes, kind in (
         ("x", x, arch.inputs, "input"),
         ("y", data.y, arch.outputs, "output"),
@@ -73,7 +74,22 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
         )
         if gate.ndim == 2:
             _check_size(f"gates[{name!r}]", gate.shape, arch.sizes[name], name)
-    return data if len(x) == len(data.x) else eqx.tree_at(lambda d: d.x, data, x)
+    return data
+
+
+def with_bias(data: Dataset, size: int = 1) -> Dataset:
+    """The same data with an input that is always one, if it has none."""
+    if BIAS in data.x:
+        return data
+    require(
+        not data.is_population,
+        f"data has no moments of the input {BIAS!r}, which is always one",
+        got=data,
+        wanted=f"the means of inputs and targets, as the moments of a node {BIAS!r}",
+        fix=f"xx[{BIAS!r}] = [[1]], with xx['x', {BIAS!r}] and yx['y', {BIAS!r}] the means",
+    )
+    x = {**data.x, BIAS: np.ones((data.n_samples, size))}
+    return eqx.tree_at(lambda d: d.x, data, x)
 
 
 def check_data(data: object) -> None:
@@ -164,8 +180,7 @@ def pathways(
         node: mask for name, mask in masks.items() if mask is not None for node in layers[name]
     }
     x = {v: x for v, x in base.x.items() if v in read}
-    data = Dataset(x, base.y, gates, base.sample_weight, base.labels)
-    return arch, matched(arch, data)
+    return arch, matched(arch, replace(base, x=x, gates=gates))
 
 
 def _layers(name: str, depth: int) -> list[str]:

@@ -1,16 +1,17 @@
-"""Inputs, targets, gates, weights and labels of samples."""
+"""Inputs, targets, gates, weights and labels of samples, or of rows that stand for a population."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from neuralrace.checks import check_known, plain_array
+from neuralrace.checks import check_known, plain_array, real_number
 from neuralrace.dataset.checks import (
     AnyArray,
     GateClasses,
@@ -18,14 +19,18 @@ from neuralrace.dataset.checks import (
     arrays_by_name,
     check_moments,
     checked_weight,
+    is_concrete,
     label,
+    number_array,
     numbers,
     pieces,
     sorted_by_gates,
 )
+from neuralrace.dataset.moments import Moments, given_moments, moments_of, rows_of, summed
 from neuralrace.dataset.text import TextLabel, described
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, spelled
+from neuralrace.tolerances import ROUNDING
 from neuralrace.types import ArrayLike
 
 Label: TypeAlias = int | float | str
@@ -42,10 +47,15 @@ class Dataset(eqx.Module):
     theory can use all of it. A `Dataset` is a pytree: it may be passed through `jax.jit` and
     `jax.vmap`, labels included. Names are matched with an architecture only when the two meet.
 
+    A *population* (`from_moments`, `mixture`) is a small dataset whose rows have the second moments
+    of a distribution. Rows of one `part` have a meaning together only: they share their gates, and
+    what needs single samples, such as a ReLU network, refuses them.
+
     **Arguments:** `x[input node]` and `y[output node]` of shape `(N, size)`; `gates[name]` of
     shape `(N,)` for a node or an edge, `(N, size)` for the neurons of a node; `sample_weight` of
     shape `(N,)`, non-negative, normalised here to sum to one; `labels[name]` of shape `(N,)`:
-    numbers, booleans or text that say what a sample is.
+    numbers, booleans or text that say what a sample is; `part[n]` is, in a population, the part
+    that row n belongs to.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -64,6 +74,7 @@ class Dataset(eqx.Module):
     gates: dict[str, AnyArray]
     sample_weight: AnyArray | None
     labels: dict[str, Any]  # arrays of numbers, and TextLabel
+    part: AnyArray | None
 
     @door
     def __init__(
@@ -73,6 +84,7 @@ class Dataset(eqx.Module):
         gates: Mapping[str, ArrayLike] | None = None,
         sample_weight: ArrayLike | None = None,
         labels: Mapping[str, ArrayLike | TextLabel] | None = None,
+        part: ArrayLike | None = None,
     ) -> None:
         self.x = arrays_by_name(x, "x", (2,), "(N, size)")
         self.y = arrays_by_name(y, "y", (2,), "(N, size)")
@@ -98,6 +110,7 @@ class Dataset(eqx.Module):
                 fix="samples are the first axis: transpose data with one column per sample",
             )
         self.sample_weight = None if sample_weight is None else checked_weight(sample_weight)
+        self.part = None if part is None else number_array(part, "part", as_float=False)
         everything: dict[str, AnyArray | TextLabel] = {
             f"{field}[{name!r}]": value
             for field in ("x", "y", "gates", "labels")
@@ -105,6 +118,8 @@ class Dataset(eqx.Module):
         }
         if self.sample_weight is not None:
             everything["sample_weight"] = self.sample_weight
+        if self.part is not None:
+            everything["part"] = self.part
         for name, value in everything.items():
             if value.shape[0] != n:
                 raise NeuralRaceError(
@@ -115,6 +130,154 @@ class Dataset(eqx.Module):
                     if value.ndim == 1
                     else "give every sample a row; transpose data with one column per sample",
                 )
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Raise where rows that have a meaning together only have different gates."""
+        if self.part is None or not is_concrete(self.part):
+            return
+        _, first, index = np.unique(np.asarray(self.part), return_index=True, return_inverse=True)
+        for name, gate in self.gates.items():
+            if is_concrete(gate) and (np.asarray(gate) != np.asarray(gate)[first][index]).any():
+                raise NeuralRaceError(
+                    f"gates[{name!r}] differ among the rows of a population",
+                    got=f"{self.n_samples} rows in {len(first)} parts, with gates within a part",
+                    wanted="equal gates for all rows of a part: its rows are no samples",
+                    fix="one population for each gate: nr.Dataset.mixture({'on': (0.5, first), …}) "
+                    "and data.mask(part='on')",
+                )
+
+    @property
+    def is_population(self) -> bool:
+        """Whether rows stand for second moments, so that none of them is a sample.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Dataset.from_moments([[1.0]], [[0.5]]).is_population
+        True
+
+        ```
+        """
+        return self.part is not None
+
+    @classmethod
+    @door
+    def from_moments(
+        cls,
+        xx: ArrayLike | Mapping[Any, ArrayLike] | Iterator[Any] | Sequence[Any],
+        yx: ArrayLike | Mapping[Any, ArrayLike] | None = None,
+        yy: ArrayLike | Mapping[Any, ArrayLike] | None = None,
+        gates: Mapping[str, ArrayLike] | None = None,
+    ) -> Dataset:
+        """A population: few rows with exactly these second moments, which need not be centred.
+
+        Learning with the squared loss sees the moments ⟨x xᵀ⟩ and ⟨y xᵀ⟩ of every class of equal
+        gates, and the loss ⟨y yᵀ⟩ besides (NRR Eqs. 2–6). Statistics, reductions, their
+        solutions, contests of given gatings, `train` and `flow` of gated linear networks are those
+        of the distribution. What needs single samples refuses a population.
+
+        **Arguments:** `xx` = ⟨x xᵀ⟩, `yx` = ⟨y xᵀ⟩ and `yy` = ⟨y yᵀ⟩ are matrices, for the nodes
+        `x` and `y`, or mappings from pairs of nodes to matrices: `{("a", "a"): …, ("a", "b"): …}`.
+        One node stands for the pair with itself; pairs that are missing are uncorrelated. Without
+        `yy`, targets are the best linear function of the inputs, without noise. `gates[name]` is
+        the gate of a node or edge, or one for each neuron; see `mixture` for more classes. In
+        place of the matrices, `xx` may be an iterator over datasets, the chunks of a larger one,
+        which count by their number of samples, or what `moments` returned.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> data = nr.Dataset.from_moments(np.diag([4.0, 1.0]), [[2.0, 1.0]], [[3.0]])
+        >>> data
+        Dataset(population in 3 rows; x: x 2; y: y 1)
+        >>> nr.reduce(nr.Architecture.chain(2, 10, 1), data).start(scale=1e-3).gap < 1e-3
+        True
+        >>> chunks = (nr.Dataset({"x": [[i]]}, {"y": [[2.0 * i]]}) for i in range(3))
+        >>> nr.Dataset.from_moments(chunks).moments()[0].xx["x", "x"].round(6)
+        array([[1.666667]])
+
+        ```
+        """
+        several = isinstance(xx, Iterator) or (
+            isinstance(xx, list | tuple) and any(isinstance(v, Dataset | Moments) for v in xx)
+        )
+        if several:
+            require(
+                yx is None and yy is None and gates is None,
+                "yx, yy and gates come with the chunks",
+                got="chunks of data, and moments besides",
+                wanted="one or the other",
+                fix="Dataset.from_moments(chunks)",
+            )
+            classes = summed(_chunks(xx))  # type: ignore[arg-type]
+        else:
+            classes = (given_moments(xx, yx, yy, gates),)
+        parts = []
+        for moments in classes:
+            x, y = rows_of(moments)
+            count = len(next(iter(x.values())))
+            on = {name: np.repeat(gate[None], count, 0) for name, gate in moments.gates.items()}
+            parts.append((moments.probability, cls(x, y, on, part=np.zeros(count, int))))
+        return parts[0][1] if len(parts) == 1 else _mixed(parts)
+
+    @classmethod
+    @door
+    def mixture(cls, parts: Mapping[str, Sequence[Any]]) -> Dataset:
+        """Several distributions, each with its probability: `{name: (probability, data)}`.
+
+        Exact: every part keeps its samples or moments and its gates (always on where it has none).
+        The label `part` names them, so that `data.mask(part=name)` can be a gate. It is a
+        population if one of its parts is.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> left, right = (nr.Dataset.from_moments([[v]], [[1.0]]) for v in (1.0, 2.0))
+        >>> data = nr.Dataset.mixture({"left": (0.25, left), "right": (0.75, right)})
+        >>> arch, data = nr.pathways(data, {"all": None, "left": data.mask(part="left")}, hidden=8)
+        >>> [(m.probability, float(m.gates["left"])) for m in data.moments()]
+        [(0.75, 0.0), (0.25, 1.0)]
+
+        ```
+        """
+        pairs: dict[str, tuple[float, Dataset]] = {}
+        for name, pair in parts.items():
+            fine = len(pair) == 2 and isinstance(pair[1], Dataset)
+            require(
+                fine,
+                f"parts[{name!r}] must be a probability and a dataset",
+                got=f"{pair!r:.80}",
+                wanted="(probability, data)",
+                fix="for example {'a': (0.3, data_a), 'b': (0.7, data_b)}",
+            )
+            chance = real_number(
+                f"the probability of {name!r}", pair[0], least=0, wanted="at least 0", fix="0.5"
+            )
+            pairs[name] = (chance, pair[1])
+        total = sum(chance for chance, _ in pairs.values())
+        require(
+            abs(total - 1) <= ROUNDING,
+            "the probabilities of parts must sum to 1",
+            got=f"{total:.12g}",
+            wanted="1",
+            fix="divide them by their sum",
+        )
+        names = np.repeat(list(pairs), [data.n_samples for _, data in pairs.values()])
+        return replace(_mixed(list(pairs.values())), labels={"part": TextLabel.of(names)})
+
+    def moments(self) -> tuple[Moments, ...]:
+        """⟨x xᵀ⟩, ⟨y xᵀ⟩ and ⟨y yᵀ⟩ of every class of equal gates, with the weight of the class.
+
+        `Dataset.from_moments(data.moments())` is a population that learning cannot tell from
+        `data`. Samples are read once, piece by piece.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [0.0]]}, gates={"h": [0, 1]})
+        >>> [(m.probability, m.gates, m.xx["x", "x"].tolist()) for m in data.moments()]
+        [(0.5, {'h': array(0.)}, [[1.0]]), (0.5, {'h': array(1.)}, [[4.0]])]
+
+        ```
+        """
+        return moments_of(self)
 
     @classmethod
     @door
@@ -187,14 +350,15 @@ class Dataset(eqx.Module):
         """
         self._check_known()
         weight = {} if self.sample_weight is None else {"": self.sample_weight}
-        samples = _digest({"x": self.x, "y": self.y, "sample_weight": weight})
+        fields = {"x": self.x, "y": self.y, "sample_weight": weight}
+        samples = _digest(fields | ({} if self.part is None else {"part": {"": self.part}}))
         half = len(samples) // 2
         return samples[:half] + _digest({"gates": self.gates})[:half] if self.gates else samples
 
     def _check_known(self) -> None:
         for field in ("x", "y", "gates"):
             check_known(f"the {field} of the data", getattr(self, field))
-        check_known("the data", {"sample_weight": self.sample_weight})
+        check_known("the data", {"sample_weight": self.sample_weight, "part": self.part})
 
     @door
     def gated(self, gates: Mapping[str, ArrayLike]) -> Dataset:
@@ -208,7 +372,7 @@ class Dataset(eqx.Module):
 
         ```
         """
-        return Dataset(self.x, self.y, gates, self.sample_weight, self.labels)
+        return replace(self, gates=gates)
 
     def residual(self) -> Dataset:
         """The same samples, with targets replaced by the residual of the best linear fit.
@@ -232,7 +396,7 @@ class Dataset(eqx.Module):
         for node, target in self.y.items():
             wanted = np.asarray(target, np.float64)
             y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
-        return Dataset(self.x, y, self.gates, self.sample_weight, self.labels)
+        return replace(self, y=y)
 
     @door
     def mask(self, **where: Label | Iterable[Label]) -> Bool[np.ndarray, " N"]:
@@ -298,8 +462,21 @@ class Dataset(eqx.Module):
                     fix="data.mask(label=value) makes a mask",
                 )
         rows = lambda arrays: {name: array[index] for name, array in arrays.items()}
+        fields = {field: rows(getattr(self, field)) for field in ("x", "y", "gates", "labels")}
         weight = None if self.sample_weight is None else self.sample_weight[index]
-        return Dataset(rows(self.x), rows(self.y), rows(self.gates), weight, rows(self.labels))
+        part = None if self.part is None else self._whole_parts(index)
+        return Dataset(**fields, sample_weight=weight, part=part)
+
+    def _whole_parts(self, index: np.ndarray | slice) -> np.ndarray:
+        """The parts of some rows of a population, or an error where a part is not taken whole."""
+        part = np.asarray(self.part)
+        taken = np.bincount(np.arange(len(part))[index], minlength=len(part))
+        low, high = (np.full(part.max() + 1, start) for start in (len(part), 0))
+        np.minimum.at(low, part, taken)
+        np.maximum.at(high, part, taken)
+        if (low != high)[part].any():
+            require_samples(self, "data")
+        return part[index]
 
     @door
     def sorted_by(self, *labels: str) -> Dataset:
@@ -343,6 +520,7 @@ class Dataset(eqx.Module):
 
         ```
         """
+        require_samples(self, "data")
         return {f"{name}{i + 1}": row for i, row in enumerate(np.eye(self.n_samples, dtype=bool))}
 
     def gate_classes(self) -> GateClasses:
@@ -360,6 +538,82 @@ class Dataset(eqx.Module):
         """
         self._check_known()
         return sorted_by_gates(self.gates, np.asarray(self.probability))
+
+
+if TYPE_CHECKING:
+    Sampled: TypeAlias = Dataset
+else:
+
+    class _OfSamples(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, Dataset) and not value.is_population
+
+    Sampled = _OfSamples("Dataset of samples", (), {})
+    """A dataset that is no population, as the type of an argument."""
+
+
+def require_samples(data: Dataset, what: str) -> None:
+    """Raise where data have no single samples, which is asked for under some conditions alone."""
+    require(
+        isinstance(data, Sampled),
+        f"{what} must have single samples",
+        got=data,
+        wanted="a Dataset of samples",
+        fix="a population has second moments alone: draw samples from the distribution",
+    )
+
+
+def _chunks(several: Iterable[Any]) -> Iterator[Moments]:
+    """The moments of chunks, each counting by its samples."""
+    for chunk in several:
+        if isinstance(chunk, Moments):
+            yield chunk
+            continue
+        require(
+            isinstance(chunk, Dataset),
+            "chunks must be datasets",
+            got=f"{chunk!r:.80}",
+            wanted="an iterator over nr.Dataset",
+            fix="(nr.Dataset({'x': x}, {'y': y}) for x, y in chunks)",
+        )
+        require_samples(chunk, "a chunk")
+        for moments in chunk.moments():
+            yield replace(moments, probability=moments.probability * chunk.n_samples)
+
+
+def _mixed(parts: Sequence[tuple[float, Dataset]]) -> Dataset:
+    """Datasets of the same nodes one below the other, each with its share of the weight."""
+    several = [data for _, data in parts]
+    sizes = [
+        {f"{f}[{v!r}]": a.shape[1] for f in ("x", "y") for v, a in getattr(data, f).items()}
+        for data in several
+    ]
+    require(
+        all(each == sizes[0] for each in sizes),
+        "the parts of a mixture must have the same inputs and targets",
+        got=sizes,
+        wanted="the same nodes and sizes",
+        fix="pad what a part lacks with zeros",
+    )
+    stacked = lambda field: {
+        v: np.concatenate([np.asarray(getattr(data, field)[v]) for data in several])
+        for v in getattr(several[0], field)
+    }
+    gates = {}
+    for name in dict.fromkeys(name for data in several for name in data.gates):
+        each = [np.asarray(data.gates.get(name, np.ones(data.n_samples))) for data in several]
+        wide = max(each, key=np.ndim).shape[1:]
+        gates[name] = np.concatenate(
+            [g if g.ndim > len(wide) else np.repeat(g[:, None], wide[0], 1) for g in each]
+        )
+    weight = np.concatenate([p * np.asarray(data.probability) for p, data in parts])
+    part, used = [], 0
+    for data in several:
+        own = np.arange(data.n_samples) if data.part is None else np.asarray(data.part)
+        part.append(own + used)
+        used += int(own.max()) + 1
+    parts_of_all = None if all(data.part is None for data in several) else np.concatenate(part)
+    return Dataset(stacked("x"), stacked("y"), gates, weight, part=parts_of_all)
 
 
 def _indices(samples: Any) -> np.ndarray:

@@ -91,7 +91,8 @@ NAMES = 8
 def described(data: Dataset) -> str:
     """The line that `repr` shows; it needs shapes alone, so that it works under `jit` too."""
     many = _size(next(iter(data.x.values())), 0)
-    parts = [f"{many} sample{'s' * (many != '1')}"]
+    one = f"{many} sample" if data.part is None else f"population in {many} row"
+    parts = [one + "s" * (many != "1")]
     parts += [f"{name}: {_listed(_sizes(getattr(data, name)))}" for name in ("x", "y")]
     if data.gates:
         parts.append(f"gates: {_listed(list(data.gates))}")

@@ -10,7 +10,7 @@ from typing import TypeAlias, final
 import jax
 from jaxtyping import PyTree
 
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, require_samples
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
@@ -109,6 +109,8 @@ def make_recorder(
                 fix="for example record={'outputs': True, 'norm': lambda w: jnp.sum(w['W1']**2)}",
             )
         elif value:
+            if name != "weights":
+                require_samples(data, f"data of which {name} are recorded")
             what.append((name, None))
     for name in evaluations:
         check_record_name(name, record or {}, "an evaluation set")

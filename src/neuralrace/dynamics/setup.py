@@ -21,7 +21,7 @@ from neuralrace.compression import (
     split_work,
     step_work,
 )
-from neuralrace.dataset import Dataset, check_data, matched
+from neuralrace.dataset import Dataset, check_data, matched, require_samples
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
@@ -141,6 +141,8 @@ def pose(
     """
     measure = checked_loss(loss)
     check_data(data)
+    if batched:
+        require_samples(data, "data for mini-batches")
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
     arrays, data = prepared(net, weights, given, measure)
     check_known("the initial weights", arrays)
@@ -172,6 +174,10 @@ def prepared(
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     check_data(data)
+    if not isinstance(net, GDLN) or measure is not squared:
+        require_samples(
+            data, f"data for a {type(net).__name__} and the loss {loss_name(measure)!r}"
+        )
     net.check(data)
     arrays = checked_weights(net.arch, weights, net.shapes)
     check_finite(arrays)

@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import by_name, list_of_names, one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
-from neuralrace.dataset import Dataset, matched
+from neuralrace.dataset import Dataset, Sampled, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.explanation.question import (
@@ -51,10 +51,10 @@ FOLLOWING = ("loss", "outputs", "kept gates")
 
 @door
 def explain(
-    run_or_data: Trajectory | Dataset,
+    run_or_data: Trajectory | Sampled,
     gatings: Candidates | None = None,
     *,
-    data: Dataset | None = None,
+    data: Sampled | None = None,
     width: int | None = None,
     scale: float | None = None,
     learning_rate: float | None = None,

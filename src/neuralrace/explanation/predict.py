@@ -20,7 +20,7 @@ from neuralrace.checks import (
     switch,
     weight_scale,
 )
-from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.dataset import Dataset, Sampled, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.explanation.prediction import SIMULATED, Outcome, Prediction, ended
@@ -44,7 +44,7 @@ NETWORKS = 19
 
 @door
 def predict(
-    data: Dataset,
+    data: Sampled,
     *,
     width: int | Sequence[int],
     scale: float | Mapping[str, float] | None = None,

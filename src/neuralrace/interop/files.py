@@ -16,7 +16,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path, write_whole
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import GDLN, Network
@@ -168,7 +168,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 @door
 def from_file(
     paths: PathLike | Sequence[PathLike],
-    data: Dataset,
+    data: Sampled,
     times: ArrayLike | None = None,
     *,
     leak: float | None = None,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import require
 from neuralrace.gdln import Network
@@ -35,7 +35,7 @@ Model: TypeAlias = Callable[..., object]
 @door
 def from_equinox(
     models: Model | Sequence[Model],
-    data: Dataset,
+    data: Sampled,
     times: ArrayLike | None = None,
     *,
     leak: float | None = None,
@@ -66,7 +66,7 @@ def from_equinox(
 @door
 def from_flax(
     models: Model | Sequence[Model],
-    data: Dataset,
+    data: Sampled,
     times: ArrayLike | None = None,
     *,
     leak: float | None = None,

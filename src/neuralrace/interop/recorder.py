@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from neuralrace.checks import file_path, writable_folder, write_whole
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
@@ -72,7 +72,7 @@ class TorchRecorder:
     def __init__(
         self,
         model: TorchModule,
-        data: Dataset,
+        data: Sampled,
         every: Count = 50,
         *,
         folder: str | os.PathLike[str],
@@ -156,7 +156,7 @@ class TorchRecorder:
 @door
 def from_recording(
     folder: str | os.PathLike[str],
-    data: Dataset,
+    data: Sampled,
     *,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,

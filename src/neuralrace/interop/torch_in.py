@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
@@ -60,7 +60,7 @@ Checkpoint: TypeAlias = TorchModule | StateDict
 @door
 def from_torch(
     checkpoints: Checkpoint | Sequence[Checkpoint],
-    data: Dataset,
+    data: Sampled,
     times: ArrayLike | None = None,
     *,
     model: TorchModule | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.dataset import Dataset, matched
+from neuralrace.dataset import Sampled, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN, Network
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @door
-def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) -> TorchModule:
+def to_torch(net: Network, weights: WeightsLike, data: Sampled | None = None) -> TorchModule:
     """A network as an `nn.Module` of PyTorch, in the precision of the weights.
 
     A chain without gates is an `nn.Sequential` of `Linear` and `ReLU`. Any other graph, and gates,

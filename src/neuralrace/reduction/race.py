@@ -231,7 +231,7 @@ class Race(Result):
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
         a matrix block the Frobenius norm of this product. Modes that are followed together
         have as many hidden neurons as they reach hidden directions. Outputs on all samples are
-        computed when asked for: `solution.outputs`.
+        computed when asked for: `solution.outputs`, which a population has none of.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
         as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the
@@ -274,7 +274,7 @@ class Race(Result):
             settings=solution.settings | {"data": self._digest, "clock": "flow"},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,
-            source=source,
+            source=None if self.data.is_population else source,
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import jax
@@ -166,7 +166,7 @@ def _split_as(whole: SplitNetwork, data: Dataset) -> Dataset:
         for node in field
         for part, neurons in whole.parts[node]
     }
-    return Dataset(cut(data.x), cut(data.y), gates, data.sample_weight)
+    return replace(data, x=cut(data.x), y=cut(data.y), gates=gates, labels=None)
 
 
 def _hidden_bases(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, final
 
@@ -136,7 +136,7 @@ def split_neurons(
                 of_edge[edge][k] + TRANSPOSED * turned for edge, turned in arch.matrices[tie]
             ]
     sizes = {name: len(members) for v in arch.sizes for name, members in parts[v]}
-    split = Dataset(x, y, gates, data.sample_weight, data.labels)
+    split = replace(data, x=x, y=y, gates=gates)
     graph = Architecture(sizes, edges, ties, frozen)
     return SplitNetwork(graph, split, arch, parts, pieces)
 
@@ -195,7 +195,7 @@ class JoinedNodes:
                 gates[name] = np.concatenate(
                     [_per_neuron(gates.pop(node, None), n, data.n_samples) for node, n in nodes], -1
                 )
-        return Dataset(data.x, data.y, gates, data.sample_weight, data.labels)
+        return replace(data, gates=gates)
 
 
 def cut_out(weights: Mapping[str, Any], places: Collection[tuple[str, Place]]) -> dict[str, Any]:

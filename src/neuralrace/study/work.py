@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -218,7 +219,7 @@ class Work:
         if dtype == "float64":
             return data
         cut = lambda arrays: {name: np.asarray(a, dtype) for name, a in arrays.items()}
-        return Dataset(cut(data.x), cut(data.y), cut(data.gates), data.sample_weight, data.labels)
+        return replace(data, x=cut(data.x), y=cut(data.y), gates=cut(data.gates))
 
 
 class _Library(SimpleNamespace):

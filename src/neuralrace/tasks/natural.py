@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, pathways
+from neuralrace.dataset import Dataset, Sampled, pathways
 from neuralrace.door import door
 from neuralrace.errors import check_kind, listed, require
 from neuralrace.types import Count
@@ -15,7 +15,7 @@ Gating = tuple[Architecture, Dataset]
 
 
 @door
-def answers(data: Dataset) -> Int[np.ndarray, " N"]:
+def answers(data: Sampled) -> Int[np.ndarray, " N"]:
     """The correct answer to each sample, counted from 0.
 
     This is the label `answer` if there is one. Otherwise, with one output, it is whether the target
@@ -40,7 +40,7 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
 
 
 @door
-def natural_gatings(data: Dataset, width: Count = 200) -> dict[str, Gating]:
+def natural_gatings(data: Sampled, width: Count = 200) -> dict[str, Gating]:
     """The gatings one would try first, each with about `width` neurons in total.
 
     `sample` has one pathway per sample. `answer` has one per answer (`answers`). `context` has one

@@ -217,7 +217,7 @@ class Trajectory:
         return cls(
             time,
             loss,
-            values={"outputs": outputs, "weights": stored},
+            values=({} if data.is_population else {"outputs": outputs}) | {"weights": stored},
             final={edge: w[-1] for edge, w in stored.items()},
             net=net,
             sample_weight=data.sample_weight,

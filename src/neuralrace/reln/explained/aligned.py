@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import weight_scale
-from neuralrace.dataset import Dataset, pathways, zero_loss
+from neuralrace.dataset import Dataset, Sampled, pathways, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
@@ -20,7 +20,7 @@ MOST = 32
 
 @door
 def aligned(
-    data: Dataset,
+    data: Sampled,
     *,
     width: Count,
     key: Key = 0,

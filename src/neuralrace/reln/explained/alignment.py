@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator, weight_scale
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import warn_user
 from neuralrace.reln.explained.fixed_points import (
@@ -204,7 +204,7 @@ class AlignedPatterns:
             y = y - np.tensordot(strength, each, axes=1)
         cuts = np.cumsum([np.shape(a)[1] for a in self.data.y.values()])[:-1]
         parts = dict(zip(self.data.y, np.split(y, cuts, axis=1), strict=True))
-        return Dataset(self.data.x, parts, None, self.data.sample_weight, self.data.labels)
+        return replace(self.data, y=parts, gates=None)
 
     def __str__(self) -> str:
         if not len(self) and self.moving > ROUNDING:
@@ -228,7 +228,7 @@ class AlignedPatterns:
 
 @door
 def aligned_patterns(
-    data: Dataset, *, key: Key = 0, neurons: Count = NEURONS, leak: float = 0.0, limit: int = LIMIT
+    data: Sampled, *, key: Key = 0, neurons: Count = NEURONS, leak: float = 0.0, limit: int = LIMIT
 ) -> AlignedPatterns:
     """The gates that small random ReLU neurons align to, before the loss has begun to fall.
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, random_key, weight_scale
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
@@ -177,7 +177,7 @@ class Consistency(Result):
 @door
 def consistency(
     arch: Architecture,
-    data: Dataset,
+    data: Sampled,
     *,
     scale: float | None = None,
     start: float | Mapping[str, float] | WeightsLike | Start | None = None,

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
-from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.dataset import Dataset, Sampled, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.clusters import (
@@ -311,7 +311,7 @@ class Discovery(Result):
 @door
 def discover(
     runs: Trajectory | Iterable[Trajectory],
-    data: Dataset,
+    data: Sampled,
     pathways: int | str | Mapping[str, int] = PATHWAYS,
     *,
     weighted: bool = True,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array
-from neuralrace.dataset import Dataset, matched
+from neuralrace.dataset import Dataset, Sampled, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.progress import progress
@@ -329,7 +329,7 @@ class Switches:
 @door
 def activity(
     run: Trajectory,
-    data: Dataset,
+    data: Sampled,
     *,
     boundary: NotNegative = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,

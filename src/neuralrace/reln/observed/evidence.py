@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import by_name
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
 from neuralrace.dynamics.setup import pose
@@ -36,7 +36,7 @@ SIMILARITY = "similarity"
 
 
 @door
-def evidence(net: Network, data: Dataset) -> dict[str, bool | Callable[..., dict[str, jax.Array]]]:
+def evidence(net: Network, data: Sampled) -> dict[str, bool | Callable[..., dict[str, jax.Array]]]:
     """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
 
     The similarity of layer d is K_nm = √(p_n p_m) Σ_v h_v(x_n)·h_v(x_m), over all hidden nodes v
@@ -110,7 +110,7 @@ def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
 @door
 def copied_gates(
     run: Trajectory,
-    data: Dataset,
+    data: Sampled,
     *,
     gates: Mapping[str, ArrayLike] | None = None,
     record: Record | None = None,

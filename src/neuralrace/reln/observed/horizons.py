@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of, real_number
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.dynamics import Descent, System, Until, take_steps
 from neuralrace.dynamics.setup import prepared
@@ -203,7 +203,7 @@ class Stages:
 @door
 def horizons(
     run: Trajectory,
-    data: Dataset,
+    data: Sampled,
     *,
     tolerance: Positive = 0.05,
     measure: str = "outputs",

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.text import percent
@@ -111,7 +111,7 @@ class Shares:
 
 
 @door
-def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
+def subsets(data: Sampled, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
     """A prototype for every set of values of a label: on for samples with one of these values.
 
     `"all"` for all of them, else the values joined by underscores, small sets first: the patterns

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, real_number, shown, weight_scale
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require, whole_number
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
@@ -284,7 +284,7 @@ class NeuronTypes(Result):
 
 @door
 def types(
-    data: Dataset,
+    data: Sampled,
     *,
     width: Count,
     scale: float,
@@ -294,7 +294,7 @@ def types(
     key: Key = 0,
     neurons: Count = NEURONS,
     leak: float = 0.0,
-    evaluate: Mapping[str, Dataset] | None = None,
+    evaluate: Mapping[str, Sampled] | None = None,
 ) -> NeuronTypes:
     """What a ReLU network with one hidden layer will do, from task, width and scale alone.
 

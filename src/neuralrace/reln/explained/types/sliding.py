@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of
-from neuralrace.dataset import Dataset, matched
+from neuralrace.dataset import Dataset, Sampled, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
@@ -85,7 +85,7 @@ class SlidingGates:
 
 @door
 def sliding_gates(
-    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: Positive
+    net: ReLUNetwork, weights: WeightsLike, data: Sampled, *, learning_rate: Positive
 ) -> SlidingGates:
     """The effective gates of a ReLU network: on, off, or a fraction where a neuron slides.
 
@@ -127,7 +127,7 @@ def sliding_gates(
 
 
 @door
-def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, "T N size"]]:
+def sliding_over(run: Trajectory, data: Sampled) -> dict[str, Float[np.ndarray, "T N size"]]:
     """The effective gates of a ReLU network at every recorded moment of a run, fractions included.
 
     `horizons(run, data, gates=…)` and `copied_gates(run, data, gates=…)` take them in place of

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import one_of
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
@@ -37,7 +37,7 @@ GATES = ("sliding", "rounded", "measured")
 @door
 def staged(
     run: Trajectory,
-    data: Dataset,
+    data: Sampled,
     *,
     stages: Count = 64,
     gates: Literal["sliding", "rounded", "measured"] = "sliding",

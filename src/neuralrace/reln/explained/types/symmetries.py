@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
@@ -139,7 +139,7 @@ class Symmetries:
 
 
 @door
-def symmetries(data: Dataset) -> Symmetries:
+def symmetries(data: Sampled) -> Symmetries:
     """Permutations of the samples that an orthogonal map of inputs and one of outputs follow.
 
     A permutation π is a symmetry where P x_n = x_π(n) and O y_n = y_π(n) for orthogonal P and O:

@@ -16,6 +16,7 @@ import numpy as np
 
 import papers
 from evidence.tables import made
+from papers.record import row_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,17 +118,17 @@ def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
         "device": record.device or measured,
         "commit": record.commit,
         "versions": {k: record.versions[k] for k in ("neuralrace", "jax")},
-        "agreement": by_id(figure.agreement(table)),
+        "agreement": by_id([row_of(*line) for line in figure.lines(table)]),
         "nc": f"{record.name}.nc" if nc.exists() else None,
         **files,
     }
 
 
-def by_id(rows: Sequence[papers.Agreement]) -> dict[str, dict[str, Any]]:
-    """Lines of agreement by their ids, which are all different."""
-    found = {row.id: {k: v for k, v in vars(row).items() if k != "id"} for row in rows}
+def by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Rows of a record by their ids, which are all different."""
+    found = {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in rows}
     if len(found) < len(rows):
-        raise ValueError(f"an id stands twice: {', '.join(row.id for row in rows)}")
+        raise ValueError(f"an id stands twice: {', '.join(row['id'] for row in rows)}")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from evidence.measure import Found, Measure, Outcome
 from evidence.tables import Tables
+from neuralrace.errors import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,16 @@ class Claim:
     topic: str = ""
     timing: bool = False
     slow: bool = False
+
+    def __post_init__(self) -> None:
+        loose = [measure.what for measure in self.measures if not measure.judges]
+        require(
+            not loose,
+            f"a measure of the claim {self.name!r} has no bound",
+            got=", ".join(loose),
+            wanted="at least one bound: a measure that cannot fail says nothing of a claim",
+            fix="pass least=…, most=… or both, or make it a `Remark`",
+        )
 
     def measure(self, tables: Tables) -> Entry:
         """Measure the claim on the data of figures."""

@@ -45,6 +45,7 @@ class Outcome(Enum):
     MET = "met"
     MISSED = "missed"
     UNCLEAR = "unclear"
+    REPORTED = "reported"
 
 
 @final
@@ -146,10 +147,10 @@ class Measure:
     `id` names it among the measures of its figure, and of a claim that reads it: numbers are stored
     by it, so that it never changes, and `what` may be put in other words.
 
-    `read` returns one number, or one per seed, from which the mean and its interval are taken (or a
-    `Found`, as promises do). It
-    takes the data of a figure if the measure is defined beside that figure (`on` then tells the
-    ledger where to read it), otherwise the `Tables` of the ledger. `otherwise` makes the measure a
+    `read` returns one number, or one per seed, from which the mean and its interval are taken, or a
+    `Found` that says how it is written. It takes the data of a figure if the measure is defined
+    beside that figure (`on` then tells the ledger where to read it), otherwise the `Tables` of the
+    ledger. Without a bound, a number is only reported. `otherwise` makes the measure a
     limit: a miss does not refute a claim but qualifies it, with this sentence, in which `{}` stands
     for the number. `origin` is the value from which the bound's distance counts when a bound of our
     choice is widened: perfect agreement (0 for a distance, 1 for a share), or no effect. `scale`
@@ -158,7 +159,8 @@ class Measure:
     rests on the seed floor. The worst of all seeds, counts, and what only one run has need none.
     `seen` marks a bound of ours, or a rule for reading the number, that was set when the number was
     known: it decides nothing, and a limit that is marked so qualifies nothing. `target` says in
-    words what the bounds of a promise stand for. `line` names the figure, and the measure there,
+    words what the bounds stand for. `words` are the paper's for what is measured, and `beside`
+    follows the number where the figure is shown. `line` names the figure, and the measure there,
     from whose data the number is read with the paper's settings.
 
     ```python
@@ -187,18 +189,13 @@ class Measure:
     pooled: bool = False
     seen: bool = False
     target: str = ""
+    words: str = ""
+    beside: str = ""
     line: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
-        if self.least is None and self.most is None:
-            raise NeuralRaceError(
-                f"the measure {self.what!r} has no threshold",
-                got="neither least nor most",
-                wanted="at least one bound: a measure that cannot fail says nothing",
-                fix="pass least=…, most=… or both",
-            )
         ours = self.rests is Basis.OURS and not self.otherwise
-        if ours and {self.least, self.most} <= {None, self.origin}:
+        if self.judges and ours and {self.least, self.most} <= {None, self.origin}:
             raise NeuralRaceError(
                 f"no finite number can miss the measure {self.what!r}",
                 got=f"a bound of our choice at its origin, {self.origin:g}: it has no width",
@@ -207,10 +204,15 @@ class Measure:
             )
 
     @property
+    def judges(self) -> bool:
+        """Whether there is a bound; a number without one is only reported."""
+        return self.least is not None or self.most is not None
+
+    @property
     def threshold(self) -> str:
         """The bounds, in words."""
-        if self.target:
-            return self.target
+        if self.target or not self.judges:
+            return self.target or "reported"
         low, high = (f"{b:{self.form}}" for b in (self.least or 0.0, self.most or 0.0))
         if self.least is None:
             return f"≤ {high}"
@@ -234,13 +236,17 @@ class Measure:
         return self.origin + (away * factor if laxer else away / factor)
 
     def outcome(self, found: Found) -> Outcome:
-        """Met, missed, or unclear; `doubt` says why it is unclear."""
+        """Met, missed, unclear (`doubt` says why), or only reported."""
+        if not self.judges:
+            return Outcome.REPORTED
         if self.doubt(found):
             return Outcome.UNCLEAR
         return Outcome.MET if self.met(found.value) else Outcome.MISSED
 
     def doubt(self, found: Found) -> str:
         """Why this number settles nothing, or an empty text."""
+        if not self.judges:
+            return ""
         if isnan(found.value):
             return "not in the data at hand"
         if self.rests is Basis.THEOREM:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -320,8 +320,11 @@ def drawn_lists(result: Mapping[str, Any], count: int, number: int) -> dict[str,
 def found_in(measure: Measure, table: xarray.Dataset) -> Found:
     """The number of a figure's measure in its data, by the same rules as in the ledger."""
     settings = figures().settings_of(table)
-    one = None if DRAWN.isdisjoint(settings) else 1
-    number = Found.of(measure.read(table), settings.get("seeds", one), scale=measure.scale)
+    seeds = settings.get("seeds", None if DRAWN.isdisjoint(settings) else 1)
+    numbers = measure.read(table)
+    if isinstance(numbers, Found):
+        return replace(numbers, seeds=seeds)
+    number = Found.of(numbers, seeds, scale=measure.scale)
     return with_interval(measure, number, lambda draw: drawn_table(table, draw))
 
 

@@ -11,12 +11,12 @@ from importlib import import_module
 
 from papers import mhs, nrr, talk
 from papers.figure import (
-    Agreement,
     Figure,
     Setting,
     Settings,
     TooSlow,
     settings_of,
+    stated,
     unknown,
 )
 from papers.gallery import TITLES, gallery
@@ -27,6 +27,7 @@ from papers.record import (
     load_figure,
     pack,
     read_record,
+    row_of,
     shown,
     stored,
     unpack,
@@ -35,7 +36,6 @@ from papers.tour import Stop, Tour, write_tour
 
 __all__ = [
     "TITLES",
-    "Agreement",
     "Figure",
     "Record",
     "Setting",
@@ -53,8 +53,10 @@ __all__ = [
     "names",
     "pack",
     "read_record",
+    "row_of",
     "settings_of",
     "shown",
+    "stated",
     "stored",
     "tours",
     "unknown",

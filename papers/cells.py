@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evidence import Basis, Measure
 from neuralrace.sweeps import CellFile
-from papers.figure import TooSlow
+from papers.figure import TooSlow, stated
 
 if TYPE_CHECKING:
     import xarray
@@ -46,6 +47,18 @@ def origins(table: xarray.Dataset) -> str:
     places, counts = np.unique(table["origin"].to_numpy().astype(str), return_counts=True)
     each = zip(places, counts, strict=True)
     return "; ".join(f"{n} cells: {place}" for place, n in each if place)
+
+
+def where_from(table: xarray.Dataset) -> tuple[Measure, ...]:
+    """Where the numbers come from, and how many cells are missing."""
+    missing = int(table.attrs["missing"])
+    return (
+        stated("origins", "where the numbers come from", "reported", origins(table)),
+        stated(
+            "missing", "cells that are neither stored nor computed here, for want of a GPU",
+            "0", str(missing), float(missing == 0), least=1, rests=Basis.THEOREM,
+        ),
+    )  # fmt: skip
 
 
 def product_speed(size: int = 1024) -> float:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from evidence import Measure
+from evidence import Found, Measure
 from evidence.tables import found_in
 from neuralrace.errors import NeuralRaceError, nearest_name
-from papers.record import Record, Written, read_record, stamped, typed, write
+from papers.record import Record, Written, read_record, row_of, stamped, typed, write
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -95,44 +95,26 @@ class Setting:
         return {**_KINDS, type(None): "a number, a word or 'none'"}.get(type(self.value), "a word")
 
 
-@final
-@dataclass(frozen=True)
-class Agreement:
-    """One comparison of a figure's data with what the paper says, or of theory with data.
+def stated(
+    id: str, what: str, target: str, measured: str, value: float = nan, **bounds: Any
+) -> Measure:
+    """A measure of a figure whose number is computed already, with the words for it.
 
-    `id` names it among those of its figure, and never changes. `holds` is `None` for a number that
-    is only reported.
+    Without bounds (`least`, `most`), it is only reported.
 
     ```python
-    >>> import papers
-    >>> figure = papers.find("talk/depth")
-    >>> rows = figure.agreement(figure.run(figure.resolve(quick=True), quick=True))
-    >>> [row.holds for row in rows]  # the last is only reported
-    [True, None]
+    >>> from papers.figure import stated
+    >>> stated("gap", "the gap", "none", "none at all", 0.0, most=1e-9).read(None).text
+    'none at all'
 
     ```
     """
+    return Measure(id, what, lambda _: Found(float(value), text=measured), target=target, **bounds)
 
-    id: str
-    what: str
-    target: str
-    measured: str
-    holds: bool | None = None
 
-    @classmethod
-    def of(
-        cls, measure: Measure, table: xarray.Dataset, words: str = "", beside: str = ""
-    ) -> Agreement:
-        """The comparison that a measure makes, judged as in the evidence; `None` if it is unclear.
-
-        **Arguments:** `words` are the paper's for what is measured; `beside` follows the number.
-        """
-        found = found_in(measure, table)
-        value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
-        target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
-        if doubt := measure.doubt(found):
-            return cls(measure.id, measure.what, target, f"{value}; unclear: {doubt}")
-        return cls(measure.id, measure.what, target, value, measure.met(found.value))
+def noted(measures: Mapping[str, Measure], notes: Mapping[str, str]) -> list[Measure]:
+    """Measures with what follows their numbers on the figure's page, by their keys."""
+    return [replace(m, beside=notes.get(key, m.beside)) for key, m in measures.items()]
 
 
 @final
@@ -140,8 +122,9 @@ class Agreement:
 class Figure:
     """A figure of a paper, from settings to picture.
 
-    `compute` takes every setting by name and returns everything that `draw` and `agreement` need,
-    so that a stored result can be drawn again without computing.
+    `compute` takes every setting by name and returns everything that `draw` and `measures` need,
+    so that a stored result can be drawn again without computing. `measures` returns those of these
+    data: they read the data, or have their numbers already (`stated`).
 
     ```python
     >>> from papers import find
@@ -158,7 +141,7 @@ class Figure:
     settings: Mapping[str, Setting]
     compute: Callable[[Mapping[str, Any]], xarray.Dataset]
     draw: Callable[[xarray.Dataset], matplotlib.figure.Figure]
-    agreement: Callable[[xarray.Dataset], tuple[Agreement, ...]]
+    measures: Callable[[xarray.Dataset], Iterable[Measure]]
 
     def resolve(self, *, quick: bool = False, changes: Settings | None = None) -> dict[str, Any]:
         """The value of every setting: the paper's, the quick one, or the given one.
@@ -233,12 +216,30 @@ class Figure:
             finally:
                 matplotlib.pyplot.close(picture)
 
+    def lines(self, table: xarray.Dataset) -> tuple[tuple[Measure, Found], ...]:
+        """Every measure with its number, by the same rules as in the evidence.
+
+        ```python
+        >>> from papers import find
+        >>> figure = find("talk/depth")
+        >>> lines = figure.lines(figure.run(figure.resolve(quick=True), quick=True))
+        >>> [measure.outcome(number).value for measure, number in lines]
+        ['met', 'reported']
+
+        ```
+        """
+        return tuple((measure, found_in(measure, table)) for measure in self.measures(table))
+
+    def within(self, table: xarray.Dataset) -> dict[str, bool]:
+        """Whether each number with bounds lies within them, by its id, on however few seeds.
+
+        Few seeds settle nothing, so that a small version has no verdicts; this is to test it.
+        """
+        return {m.id: m.met(found.value) for m, found in self.lines(table) if m.judges}
+
     def _judged(self, table: xarray.Dataset) -> xarray.Dataset:
-        """The data with the lines of agreement in their record."""
-        rows = [
-            {**asdict(row), "holds": None if row.holds is None else bool(row.holds)}
-            for row in self.agreement(table)
-        ]
+        """The data with what was measured on them in their record."""
+        rows = [row_of(measure, found) for measure, found in self.lines(table)]
         return stamped(table, replace(read_record(table), agreement=rows))
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement
+from evidence import Basis, Measure
+from papers.figure import stated
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -107,30 +108,34 @@ def compute(example: Example, key: int, scale: float) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The gradient of every edge against its sum over paths, and the number of paths."""
     apart = table["apart"].to_numpy()
     counts, listed = table["counted"].to_numpy(), table["paths"].to_numpy()
     norms = np.linalg.norm(table["term"].to_numpy(), axis=(1, 2))
     return (
-        Agreement(
+        stated(
             "gradient",
             "gradient of every edge by automatic differentiation against the sum over its paths, "
             "largest difference relative to the largest entry",
             f"equal: ≤ {ROUNDING:g}",
             f"{apart.max():.1e}, over {len(apart)} edges",
-            bool(apart.max() <= ROUNDING),
+            apart.max(),
+            most=ROUNDING,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "paths",
             "paths through each edge, counted without listing them, and listed",
             "equal",
             ", ".join(
                 f"{e}: {n}" for e, n in zip(table["edge"].to_numpy(), counts.tolist(), strict=True)
             ),
-            bool((counts == listed).all()),
+            float((counts == listed).all()),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "terms",
             "size ‖·‖ of each path's term, over that of their sum",
             "reported",

@@ -48,7 +48,7 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
         "The papers’ figures, made anew",
         question="Does what the papers state hold when it is computed again?",
         answer=[
-            _summary(records),
+            agreeing(records),
             "Nothing is fitted: every prediction starts from the task, the gating, the initial "
             "weights and the step. Each figure comes with what the paper states, what was "
             "measured, and the data.",
@@ -61,8 +61,8 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
     return write(page, folder)
 
 
-def _summary(records: Sequence[Record]) -> str:
-    """How many lines of agreement hold, over all figures."""
+def agreeing(records: Sequence[Record]) -> str:
+    """How many numbers lie within their bounds, over all figures, as a sentence."""
     lines = [row["holds"] for record in records for row in record.agreement]
     judged = [bool(holds) for holds in lines if holds is not None]
     figures = f"{len(records)} figure{'s' * (len(records) != 1)}"
@@ -71,20 +71,22 @@ def _summary(records: Sequence[Record]) -> str:
     return f"{sum(judged)} of {len(judged)} measured lines agree with the papers, in {figures}."
 
 
+def measured(record: Record) -> Table:
+    """What was measured on a figure, and how much of it agrees."""
+    rows = [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement]
+    return Table(
+        ("", "measured", "target", "agrees"), rows, caption=f"Agreement: {record.verdict}."
+    )
+
+
 def _section(record: Record, folder: Path) -> Section:
     there = [end for end in ABOUT if (folder / f"{record.name}.{end}").is_file()]
-    parts: list[Part] = []
-    if record.quick:
-        parts.append(Text("A small version for a quick look; settings differ from the paper's."))
-    if "png" in there:
-        parts.append(Picture(f"{record.name}.png", alt=record.title))
-    parts += [
+    small = "A small version for a quick look; settings differ from the paper's."
+    parts: list[Part] = [
+        *([Text(small)] if record.quick else []),
+        *([Picture(f"{record.name}.png", alt=record.title)] if "png" in there else []),
         Text(f"The paper states: {record.states}"),
-        Table(
-            ("", "measured", "target", "agrees"),
-            [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement],
-            caption=f"Agreement: {record.verdict}.",
-        ),
+        measured(record),
         *([Text(CHANGED)] if record.changed else []),
         *(File(f"{record.name}.{end}", ABOUT[end]) for end in there),
         Section("Settings, and how it was made", _making(record), folded=True),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from evidence import Found, Measure, Outcome
 from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "load_figure",
     "pack",
     "read_record",
+    "row_of",
     "same",
     "shown",
     "stamped",
@@ -134,6 +136,30 @@ class Written:
     png: Path
     data: Path
     others: tuple[Path, ...] = ()
+
+
+def row_of(measure: Measure, found: Found) -> dict[str, Any]:
+    """A measure and its number as plain values: `holds` is None where nothing is settled.
+
+    ```python
+    >>> from evidence import Found, Measure
+    >>> from papers.record import row_of
+    >>> row_of(Measure("gap", "the gap", lambda t: 0, most=1, words="close"), Found(0.5))["target"]
+    '“close”: ≤ 1 (our choice)'
+
+    ```
+    """
+    beside = f"; {measure.beside}" if measure.beside else ""
+    doubt = measure.doubt(found)
+    words = f"“{measure.words}”: " if measure.words else ""
+    return {
+        "id": measure.id,
+        "what": measure.what,
+        "target": measure.target or f"{words}{measure.threshold} ({measure.rests.value})",
+        "measured": (found.text or f"{found.value:{measure.form}}{beside}")
+        + (f"; unclear: {doubt}" if doubt else ""),
+        "holds": {Outcome.MET: True, Outcome.MISSED: False}.get(measure.outcome(found)),
+    }
 
 
 def stamped(table: xarray.Dataset, record: Record) -> xarray.Dataset:

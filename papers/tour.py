@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import Code, Page, Part, Picture, Section, Table, Text, write
+from neuralrace.report import Code, Page, Part, Picture, Section, Text, write
+from papers.gallery import agreeing, measured
 from papers.record import Record, command, stored
 
 
@@ -95,10 +95,15 @@ def write_tour(tour: Tour, folder: Path) -> Path:
             wanted=", ".join(missing),
             fix=f"`python -m papers tour {tour.name}` makes them all",
         )
+    shown = [records[name] for name in tour.figures]
+    quick = "Some figures are small versions for a quick look, which settle nothing."
     page = Page(
         tour.title,
         question=tour.question,
-        answer=_answer(tour, records.values()),
+        answer=[
+            f"{len(tour.stops)} stops, each figure computed anew. {agreeing(shown)}",
+            *([quick] if any(record.quick for record in shown) else []),
+        ],
         sections=[
             Section(f"{k + 1}. {stop.title}", _stop(stop, records[stop.figure], folder))
             for k, stop in enumerate(tour.stops)
@@ -107,34 +112,13 @@ def write_tour(tour: Tour, folder: Path) -> Path:
     return write(page, folder / tour.name)
 
 
-def _answer(tour: Tour, records: Iterable[Record]) -> list[str]:
-    shown = [record for record in records if record.name in tour.figures]
-    lines = [row["holds"] for record in shown for row in record.agreement]
-    judged = [bool(holds) for holds in lines if holds is not None]
-    answer = [
-        f"{len(tour.stops)} stops, {len(tour.figures)} figures, each computed anew. "
-        f"{sum(judged)} of {len(judged)} measured lines agree with what is stated."
-    ]
-    if any(record.quick for record in shown):
-        answer.append("Some figures are small versions for a quick look, which settle nothing.")
-    return answer
-
-
 def _stop(stop: Stop, record: Record, folder: Path) -> list[Part]:
-    parts: list[Part] = [Text(stop.caption)]
-    if stop.finding:
-        parts.append(Text(f"The slides say: “{stop.finding}”"))
-    parts.append(
-        Picture(
-            (folder / f"{record.name}.png").read_bytes(), alt=record.title, caption=record.title
-        )
-    )
-    if stop.claims:
-        named = ", ".join(f"`{name}`" for name in stop.claims)
-        parts.append(Text(f"In the evidence: {named}."))
-    rows = [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement]
-    table = Table(
-        ("", "measured", "target", "agrees"), rows, caption=f"Agreement: {record.verdict}."
-    )
-    parts.append(Section("What was measured", [table, Code(command(record))], folded=True))
-    return parts
+    picture = (folder / f"{record.name}.png").read_bytes()
+    named = ", ".join(f"`{name}`" for name in stop.claims)
+    return [
+        Text(stop.caption),
+        *([Text(f"The slides say: “{stop.finding}”")] if stop.finding else []),
+        Picture(picture, alt=record.title, caption=record.title),
+        *([Text(f"In the evidence: {named}.")] if named else []),
+        Section("What was measured", [measured(record), Code(command(record))], folded=True),
+    ]

@@ -9,8 +9,9 @@ import xarray
 from click.testing import CliRunner
 
 import papers
+from evidence import Basis
 from neuralrace import NeuralRaceError, cli
-from papers import Agreement, Figure, Setting, commands, load_figure, read_record
+from papers import Figure, Setting, commands, load_figure, read_record, stated
 from tests.test_errors import refuses, says
 from tests.test_house import HEAVY, in_a_fresh_process
 
@@ -33,12 +34,12 @@ class Toy:
             ax.plot(table["x"])
             return figure
 
-        def agreement(table):
-            return (
-                Agreement("length", "length", "3", str(table.sizes["n"]), table.sizes["n"] == 3),
-            )
+        def measures(table):
+            n = table.sizes["n"]
+            rests = Basis.THEOREM
+            return (stated("length", "length", "3", str(n), n, least=3, most=3, rests=rests),)
 
-        return Figure(name, f"Toy {name}", "nothing", settings, compute, draw, agreement)
+        return Figure(name, f"Toy {name}", "nothing", settings, compute, draw, measures)
 
 
 @pytest.fixture

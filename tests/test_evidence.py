@@ -205,7 +205,7 @@ def test_seeds_are_counted_from_what_is_read():
 
 def test_a_figure_with_one_random_draw_counts_as_one_seed():
     figure = replace(find("talk/continual"), compute=lambda _: xarray.Dataset({"x": 2.0}))
-    figure = replace(figure, agreement=lambda table: ())
+    figure = replace(figure, measures=lambda table: ())
     drawn = {("talk/continual", (("seed", k),)): figure.run(figure.resolve()) for k in range(5)}
     tables = Tables(_kept=drawn)
     one = lambda tables: float(tables("talk/continual", seed=0)["x"])
@@ -273,7 +273,7 @@ def ended_at(settings):
 def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, monkeypatch):
     off = Setting(0.002, "how far off an entry is", "here", quick=0.003)
     figure = replace(find("nrr/appendix_a2"), settings={"off": off}, compute=ended_at)
-    figure = replace(figure, agreement=lambda table: ())
+    figure = replace(figure, measures=lambda table: ())
     monkeypatch.setattr("papers.find", lambda name: figure)
     (claim,) = (c for c in claims("nrr") if c.name == "nrr/contexts")
     told = []

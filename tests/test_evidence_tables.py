@@ -38,7 +38,7 @@ def test_draws_are_the_same_every_time_and_alike_for_figures_and_measurements():
     assert one == two and one["constant"] == 3.0
     pairs = dict(zip(measured(5)["distance"], measured(5)["floor"], strict=True))
     assert [pairs[d] for d in one["distance"]] == one["floor"]
-    figure = replace(find("nrr/appendix_a2"), agreement=lambda _: ())
+    figure = replace(find("nrr/appendix_a2"), measures=lambda _: ())
     table = xarray.Dataset({"distance": ("seed", EACH)})
     whole = Tables()
     whole._made = lambda *_: replace(figure, compute=lambda _: table).run(figure.resolve())

@@ -166,5 +166,6 @@ def test_the_most_telling_curves_of_a_study_are_shown():
 @pytest.mark.parametrize("name", CELLS)
 def test_figures_of_stored_cells_are_those_of_the_cells_that_are_here(name):
     figure = papers.find(name)
-    found = store.by_id(figure.agreement(figure.run(figure.resolve())))
+    table = figure.run(figure.resolve())
+    found = store.by_id(papers.read_record(table).agreement)
     assert found == FACTS[name]["agreement"]

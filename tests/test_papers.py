@@ -9,9 +9,10 @@ import xarray
 
 import evidence.own.papers
 import papers
+from evidence import Measure
 from neuralrace.plot import style
 from neuralrace.trajectory import save_table
-from papers import Agreement, Figure, Setting, gallery, settings_of
+from papers import Figure, Setting, gallery, settings_of
 from papers.nrr import fig3, fig4
 from papers.record import Record, command, load_figure, read_record
 from tests.test_errors import says
@@ -37,10 +38,6 @@ def tables():
     return table
 
 
-def rows(figure, table):
-    return {row.id: row for row in figure.agreement(table)}
-
-
 # ---- every figure -------------------------------------------------------------------------------
 
 
@@ -60,9 +57,8 @@ def test_a_figure_is_in_order(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_version_agrees_with_the_paper(name, tables):
     record = read_record(tables(name))
-    missed = [row for row in record.agreement if row["holds"] is False]
-    assert missed == []
-    assert any(row["holds"] for row in record.agreement)
+    within = papers.find(name).within(tables(name))
+    assert within and [id for id, held in within.items() if not held] == []
     assert record.settings["seeds"]["value"] == SMALL[name]["seeds"]
     assert record.versions["neuralrace"]
 
@@ -128,13 +124,11 @@ def test_a_plateau_is_where_the_loss_rests():
         ({"shared": 0.9}, "shared"),
     ],
 )
-def test_a_wrong_number_does_not_agree(change, row, tables, monkeypatch):
+def test_a_wrong_number_does_not_agree(change, row, tables):
     table = tables("nrr/fig4")
-    assert rows(fig4.FIGURE, table)[row].holds is not False  # on few seeds nothing is settled
-    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
-    assert rows(fig4.FIGURE, table)[row].holds
+    assert fig4.FIGURE.within(table)[row]
     wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
-    assert rows(fig4.FIGURE, wrong)[row].holds is False
+    assert not fig4.FIGURE.within(wrong)[row]
 
 
 def test_panels_have_the_letters_of_the_paper(tables):
@@ -263,7 +257,7 @@ def toy(name, compute):
         settings={"n": Setting(3, "how many", "here", quick=2)},
         compute=compute,
         draw=lambda table: __import__("matplotlib.pyplot").pyplot.figure(),
-        agreement=lambda table: (Agreement("sum", "sum", "3", str(float(table["x"].sum())), True),),
+        measures=lambda _: (Measure("sum", "sum", lambda t: float(t["x"].sum()), least=1),),
     )
 
 

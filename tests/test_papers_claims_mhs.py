@@ -187,7 +187,7 @@ def world(changed=None):
         number = int(name[-1])
         table = FIGURES[number](**{k: v for k, v in changes.items() if k == "contexts"})
         damage = changed.get(number, lambda table: table)
-        figure = replace(find(name), compute=lambda _: damage(table), agreement=lambda _: ())
+        figure = replace(find(name), compute=lambda _: damage(table), measures=lambda _: ())
         return figure.run(figure.resolve(changes=changes))
 
     tables = Tables()

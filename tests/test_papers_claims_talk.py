@@ -16,7 +16,7 @@ from papers.talk.regimes import task
 
 def run(name, compute, **changes):
     """The figure with another way to its data."""
-    figure = replace(find(name), compute=compute, agreement=lambda table: ())
+    figure = replace(find(name), compute=compute, measures=lambda table: ())
     return figure.run(figure.resolve(changes=changes))
 
 

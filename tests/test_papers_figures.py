@@ -31,8 +31,8 @@ def made(name, **changes):
 @pytest.mark.parametrize("name", SMALL)
 def test_a_figure_drawn_from_an_architecture(name, tmp_path):
     table = made(name, **SMALL[name])
-    held = [row["holds"] for row in read_record(table).agreement]
-    assert True in held and False not in held
+    within = papers.find(name).within(table)
+    assert within and all(within.values())
     written = papers.find(name).publish(table, tmp_path)
     assert written.png.stat().st_size > 10_000
 
@@ -47,7 +47,7 @@ def test_modules_learn_by_the_number_of_their_paths():
         "do": 4,
     }  # fmt: skip
     wrong = table.assign(speed=table["speed"] * np.linspace(1, 1.1, 9))
-    assert [row.holds for row in fig1.agreement(wrong)] == [True, False, True]
+    assert [id for id, held in fig1.FIGURE.within(wrong).items() if not held] == ["first-step"]
 
 
 def test_the_multi_modal_network_shows_one_modality_and_wants_one_task():
@@ -98,7 +98,7 @@ def test_a_gate_at_an_edge_equals_one_at_the_node_behind_it():
 def test_a_wrong_term_does_not_agree():
     table = made("nrr/fig2", samples=9)
     wrong = table.assign(apart=table["apart"] + 1e-6, counted=table["counted"] + 1)
-    assert [row.holds for row in formalism.agreement(wrong)][:2] == [False, False]
+    assert not any(papers.find("nrr/fig2").within(wrong).values())
 
 
 # ---- MHS §6: gates in stages --------------------------------------------------------------------

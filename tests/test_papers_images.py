@@ -100,7 +100,7 @@ def test_stored_cells_are_the_measured_ones_and_say_so():
     one = image_routes.rows_of(table, method="cross", routes="random", K=4)
     assert one.sizes["cell"] == 1 and float(one["ratio"][0]) == pytest.approx(0.8233, abs=1e-4)
     assert image_routes.means(one, "untrained")[0] == pytest.approx(0.8670, abs=1e-4)
-    missed = [row.id for row in figure.agreement(table) if row.holds is False]
+    missed = [id for id, held in figure.within(table).items() if not held]
     assert missed == ["circulant-cross-enough"]
     fewer = find_cell(Cell("race", 8, 40, seeds=3), stored_rows())
     assert fewer is not None and fewer.trained.shape == (3,)

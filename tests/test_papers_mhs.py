@@ -10,7 +10,7 @@ import xarray
 import neuralrace as nr
 import papers
 from neuralrace.trajectory import save_table
-from papers import load_figure, read_record
+from papers import load_figure
 from papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from papers.mhs.contextual import case
 from tests.panels import panels
@@ -45,9 +45,8 @@ def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
     table = figure.run(figure.resolve(quick=True, changes=SMALL[name]), quick=True)
     stored = load_figure(save_table(table, tmp_path / "data.nc"))
     assert figure.publish(stored, tmp_path).png.stat().st_size > 10_000
-    rows = {row["id"]: row for row in read_record(stored).agreement}
-    for id in HOLDS[name]:
-        assert rows[id]["holds"], rows[id]
+    within = figure.within(stored)
+    assert [id for id in HOLDS[name] if not within[id]] == []
     if name == "mhs/fig5":
         one = table.isel(contexts=0)
         one = one.assign_coords(time=one["rate"] * one["step"])
@@ -55,13 +54,13 @@ def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
 
 
 def judged(name, arrays, coordinates, tmp_path=None, **changes):
-    """The rows of a figure on invented data, published if there is a folder."""
+    """Whether a figure's numbers on invented data lie within their bounds, and the numbers."""
     figure = papers.find(name)
     figure = replace(figure, compute=lambda _: xarray.Dataset(arrays, coordinates))
     table = figure.run(figure.resolve(quick=True, changes=changes), quick=True)
     if tmp_path is not None:
         assert figure.publish(table, tmp_path).png.stat().st_size > 10_000
-    return {row["id"]: row for row in read_record(table).agreement}
+    return figure.within(table), {m.id: found.value for m, found in figure.lines(table)}
 
 
 def picture(name, arrays, coordinates, **changes):
@@ -105,20 +104,23 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path, monkeypatch):
         "net": ["ReLU network", "ReLN"],
         "epoch": [1, 2, 3],
     }
-    rows = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
-    assert all(row["holds"] is not False for row in rows.values())
+    within, _ = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
+    assert all(within.values())
     each = list(panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
     order = ["(a1)", "(a2)", "(a3)", "(a4)", "(a5)", "(a6)", "(a7)", "(b1)", "(b2)", "(c1)", "(c2)"]
     assert [title.split()[0] for _, title in each] == order  # outputs are (a) of the paper too
     assert all(len(mark.get_facecolor()) == 0 for mark in each[-1][0].collections)  # hollow
     arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
-    rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
-    missed = [id for id, row in rows.items() if row["holds"] is False]
-    assert missed == ["follows", "nearer", "race", "loss-over-floor"]
+    within, _ = judged("mhs/fig4", arrays, coordinates, hidden=48)
+    assert [id for id, held in within.items() if not held] == [
+        "follows",
+        "nearer",
+        "race",
+        "loss-over-floor",
+    ]
 
 
-def test_figure_6_compares_stereotypes_and_spread(tmp_path, monkeypatch):
-    monkeypatch.setattr("evidence.measure.FEWEST_SEEDS", 1)
+def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     T, seeds = 61, 3
     relu = 0.4 * falling(seeds, T, -15.0) + 0.6 * falling(seeds, T, 15.0)  # with a plateau
     y = np.random.default_rng(0).normal(size=(24, 60))
@@ -137,23 +139,20 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path, monkeypatch):
         "often": (("seed", "layer"), np.tile([1.0, 0.7], (seeds, 1))),
     }
     coordinates = {"time": np.arange(T) * 2.4, "step": ("time", 100 * np.arange(T))}
-    rows = judged("mhs/fig6", arrays, coordinates, tmp_path)
+    within, found = judged("mhs/fig6", arrays, coordinates, tmp_path)
     losses = picture("mhs/fig6", arrays, coordinates).axes[1]
     shown = [line for line in losses.lines if not line.get_label().startswith("_")]
     assert [line.get_linestyle() for line in shown] == ["-"] * 3  # all are simulated
     assert len({(line.get_color(), line.get_linewidth()) for line in shown}) == 3
-    assert all(row["holds"] is not False for row in rows.values())
-    for name in ("staged", "gated"):
-        assert rows[f"profiles-{name}"]["measured"].startswith("1")
+    assert all(within.values())
+    np.testing.assert_allclose([found["profiles-staged"], found["profiles-gated"]], 1, atol=5e-3)
     arrays["outputs"] = (arrays["outputs"][0], outputs * np.array([1, -1])[:, None, None, None])
-    rows = judged("mhs/fig6", arrays, coordinates)
-    found = [rows[f"outputs-{name}"]["measured"] for name in ("staged", "gated", "half")]
-    near = [float(text.split(";")[0]) <= 0.1 for text in found]
+    within, _ = judged("mhs/fig6", arrays, coordinates)
+    near = [within[f"outputs-{name}"] for name in ("staged", "gated", "half")]
     assert near == [True, False, True]  # the staged ReLN is judged by its own outputs
     arrays["staged"] = (("seed", "time"), falling(seeds, T, 20.0) * (y**2).sum() / 48)
-    rows = judged("mhs/fig6", arrays, coordinates)
-    near = [rows[f"loss-{name}"]["holds"] for name in ("staged", "gated")]
-    assert near == [False, True]
+    within, _ = judged("mhs/fig6", arrays, coordinates)
+    assert not within["loss-staged"] and within["loss-gated"]
 
 
 def test_figure_8_looks_for_the_gates_of_section_4(tmp_path):
@@ -167,8 +166,8 @@ def test_figure_8_looks_for_the_gates_of_section_4(tmp_path):
         "context": ("sample", context),
     }
     arrays["centroid"][1][0][:2] = np.nan
-    rows = judged("mhs/fig8", arrays, {"clusters": [2, 4]}, tmp_path)
-    assert [row["holds"] for row in rows.values()] == [None, True, True, True, None]
+    within, _ = judged("mhs/fig8", arrays, {"clusters": [2, 4]}, tmp_path)
+    assert within == {"gates-4": True, "common-found": True, "inconsistency": True}
 
 
 # ---- measures -----------------------------------------------------------------------------------
@@ -202,9 +201,9 @@ def test_the_elbow_is_judged(errors, elbow):
         },
         {"clusters": np.arange(1, 7)},
     )
-    row, _, possible, ratio = fig9.agreement(table)
-    assert row.measured == f"K = {elbow}" and row.holds and ratio.holds
-    assert possible.measured == "1, 3, 5"
+    said = {measure.id: measure.read(table).text for measure in fig9.measures(table)}
+    assert said["elbow"] == f"K = {elbow}" and said["implementable"] == "1, 3, 5"
+    assert all(m.met(m.read(table).value) for m in fig9.measures(table) if m.judges)
 
 
 def test_gates_are_asked_whether_neurons_can_have_them():

@@ -4,7 +4,7 @@ import pytest
 
 import papers
 from neuralrace.trajectory import save_table
-from papers import load_figure, read_record
+from papers import load_figure
 from papers.talk import continual, differentiation, regimes, saddles
 
 TALK = papers.chosen(["talk"])
@@ -34,11 +34,10 @@ def tables():
 @pytest.mark.parametrize("name", [name for name in TALK if name not in SLOW | PRACTICE])
 def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_path):
     figure = papers.find(name)
-    rows = read_record(tables(name)).agreement
-    assert [row for row in rows if row["holds"] is False] == []
-    assert any(row["holds"] for row in rows)
+    within = figure.within(tables(name))
+    assert within and [id for id, held in within.items() if not held] == []
     stored = load_figure(save_table(tables(name), tmp_path / "data.nc"))
-    assert figure.agreement(stored) == figure.agreement(tables(name))
+    assert figure.within(stored) == within
     assert all(ax.has_data() for ax in figure.draw(stored).axes)
 
 
@@ -49,21 +48,21 @@ def test_all_pictures_are_there():
 @pytest.mark.parametrize(
     ("figure", "change", "row"),
     [
-        (continual, {"exact": 1.001}, 0),
-        (differentiation, {"predicted": 2.0}, 1),
-        (regimes, {"distance": 1e-3}, 0),
-        (saddles, {"point_loss": 1.02}, 0),
+        (continual, {"exact": 1.001}, "flow"),
+        (differentiation, {"predicted": 2.0}, "predicted"),
+        (regimes, {"distance": 1e-3}, "rich"),
+        (saddles, {"point_loss": 1.02}, "plateaus"),
     ],
 )
 def test_a_wrong_number_does_not_agree(figure, change, row, tables):
     table = tables(figure.FIGURE.name)
-    assert figure.agreement(table)[row].holds
+    assert figure.FIGURE.within(table)[row]
     wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
-    assert figure.agreement(wrong)[row].holds is False
+    assert not figure.FIGURE.within(wrong)[row]
 
 
 def test_whether_large_weights_are_lazy_is_read_from_the_data(tables):
     table = tables("talk/regimes")
-    assert regimes.agreement(table)[-1].measured.endswith("does not make them lazy")
     lazy = table.assign(distance=table["distance"].where(table["scale"] < 1, 1e-4))
-    assert regimes.agreement(lazy)[-1].measured.endswith(": lazy")
+    said = [regimes.measures(data)[-1].read(data).text for data in (table, lazy)]
+    assert [text.endswith(": lazy") for text in said] == [False, True]

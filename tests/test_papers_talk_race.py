@@ -29,7 +29,7 @@ def crossing():
 
 def test_networks_are_nonlinear_before_they_must_be(crossing):
     figure, claim = papers.find("talk/transition"), of("talk/nonlinear-early")
-    assert all(row.holds is not False for row in figure.agreement(crossing))
+    assert all(figure.within(crossing).values())
     assert verdict(claim, "talk/transition", crossing) is Verdict.HOLDS
     other = crossing.assign(share=1 - crossing["share"])
     assert verdict(claim, "talk/transition", other) is Verdict.FAILS
@@ -48,7 +48,7 @@ def shared():
 
 def test_shared_edges_are_faster(shared):
     figure, claim = papers.find("talk/edge_sharing"), of("talk/edge-sharing")
-    assert all(row.holds for row in figure.agreement(shared))
+    assert all(figure.within(shared).values())
     assert verdict(claim, "talk/edge_sharing", shared) is Verdict.HOLDS
     slower = shared.isel(P=[1, 0]).assign_coords(P=shared["P"].to_numpy())
     assert verdict(claim, "talk/edge_sharing", slower) is Verdict.FAILS
@@ -64,7 +64,7 @@ def compared():
 
 def test_the_fastest_dominates_if_it_is_kept(compared):
     figure, claim = papers.find("talk/gating_structures"), of("talk/fastest-dominates")
-    assert all(row.holds is not False for row in figure.agreement(compared))
+    assert all(figure.within(compared).values())
     assert held(figure, compared, "order")
     entry = claim.measure(Tables(_kept={("talk/gating_structures", ()): compared}))
     assert entry.verdict is Verdict.QUALIFIED and "not enough" in entry.qualifications[0]

@@ -37,7 +37,7 @@ def test_a_tour_makes_its_figures_and_one_page(tour, toy, tmp_path):  # noqa: F8
     assert "The slides say: “Finding 1: so it is.”" in page
     assert "This &lt;is&gt; shown first." in page
     assert page.count("data:image/png") == 3  # pictures are part of the page
-    assert "3 stops, 2 figures" in page and "of 2 measured lines agree" in page
+    assert "3 stops" in page and "of 2 measured lines agree" in page
     assert "which settle nothing" in page
     assert (tmp_path / "index.html").is_file()
 

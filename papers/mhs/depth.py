@@ -162,6 +162,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         lambda t: t["always"][:, 0].to_numpy(),
         least=0.95,
         origin=1.0,
+        words="all neurons are active for all datapoints",
     ),
     "everywhere": Measure(
         "everywhere",
@@ -176,6 +177,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         _two_of_one_or_two,
         least=0.5,
         seen=True,
+        words="active in two out of the three contexts",
     ),
     "common": Measure(
         "common",
@@ -183,6 +185,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         _common,
         least=1 / 7,
         seen=True,
+        words="the common pathway remains",
     ),
     "one": Measure("one", "second layer: one context", share(1, 1), most=0.1),
     **{
@@ -192,6 +195,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
             typical_apart(name),
             most=0.05,
             pooled=True,
+            words="close agreement" if name == "staged" else "",
         )
         for name, title in RELNS.items()
     },
@@ -213,6 +217,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
             lambda t, name=name: plateau_outputs(t, name),
             most=0.1,
             seen=True,
+            words="exact agreement between the outputs" if name == "staged" else "",
         )
         for name, title in RELNS.items()
     },
@@ -236,6 +241,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         lambda t: plateaus_shared(t, "staged"),
         least=1.0,
         rests=Basis.PAPER,
+        words="positions of the plateaus in loss are all consistent",
     ),
     "spread": Measure(
         "spread",
@@ -253,6 +259,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
             most=2.0,
             origin=1.0,
             pooled=True,
+            words="the same variance profiles" if name == "staged" else "",
         )
         for name, title in RELNS.items()
     },
@@ -263,20 +270,9 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
             lambda t, name=name: profiles(t, name),
             least=0.5,
             pooled=True,
+            words="the same variance profiles" if name == "staged" else "",
         )
         for name, title in RELNS.items()
     },
 }
 """The numbers with their bounds."""
-
-WORDS = {
-    "always": "all neurons are active for all datapoints",
-    "two": "active in two out of the three contexts",
-    "common": "the common pathway remains",
-    "loss, staged": "close agreement",
-    "outputs, staged": "exact agreement between the outputs",
-    "plateaus": "positions of the plateaus in loss are all consistent",
-    "spread, staged": "the same variance profiles",
-    "profiles, staged": "the same variance profiles",
-}
-"""The paper's words for what is measured."""

@@ -65,5 +65,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=formalism.agreement,
+    measures=formalism.measures,
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -138,7 +139,7 @@ def boundary(deltas: np.ndarray, linear: np.ndarray, xor: np.ndarray) -> float:
     return float(deltas[k - 1] + part * (deltas[k] - deltas[k - 1]))
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Times and losses against the faster and slower gating, and where these change places."""
     s = settings_of(table)
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
@@ -161,50 +162,58 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     share = table["share"].to_numpy().mean(axis=1)
     width, start = table["crossing"].to_numpy()
     return (
-        Agreement(
+        stated(
             "time",
             "(d) learning time of the ReLU networks against the faster gating, all Δ",
             "“behaves like the faster of the two”: within 5 %",
             f"{off.mean():.1%} away on average, {off.max():.1%} at most "
             f"(Δ = {delta[off.argmax()]:g})",
-            bool(off.max() <= 0.05),
+            off.max(),
+            most=0.05,
         ),
-        Agreement(
+        stated(
             "nearer",
             "(d) the ReLU networks' loss is nearer to the faster gating than to the slower one",
             "at every Δ",
             f"at {int((faster <= slower).sum())} of {len(delta)}",
-            bool((faster <= slower).all()),
+            np.max(faster - slower),
+            most=0,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "crossing-width",
             "(d) Δ at which the predicted times are equal, for gatings of equal total width",
             f"√(2/3) = {CROSSOVER:.6f}",
             f"{width:.6f}",
-            bool(abs(width - CROSSOVER) <= 1e-5),
+            abs(width - CROSSOVER),
+            most=1e-5,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "crossing-start",
             "(d) the same if every pathway has the same start, whatever its width",
             "reported",
             f"{start:.4f}",
         ),
-        Agreement(
+        stated(
             "rates",
             "rates of growth against Δ/2 and √(1/8 + Δ²/16) (MHS Eq. 24)",
             "equal",
             f"largest difference {np.abs(growth - formula).max():.1e}",
-            bool(np.abs(growth - formula).max() <= 1e-9),
+            np.abs(growth - formula).max(),
+            most=1e-9,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "loss",
             "(e) loss of the ReLU networks against the faster gating, mean |ΔL| / L(0), worst Δ",
             "“match”: ≤ 5 %",
             f"{faster.max():.1%} (Δ = {delta[faster.argmax()]:g}), {faster.mean():.1%} on average; "
             f"the slower gating is {slower.mean():.0%} away",
-            bool(faster.max() <= 0.05),
+            faster.max(),
+            most=0.05,
         ),
-        Agreement(
+        stated(
             "gates-change",
             "Δ at which the ReLU networks change gates: the final weight in neurons with exactly "
             "the linear patterns exceeds the weight in those with exactly the XoR patterns",
@@ -324,5 +333,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
@@ -98,30 +99,33 @@ def misplaced(table: xarray.Dataset) -> np.ndarray:
     return (square * (y == 0)).sum(axis=(2, 3)) / square.sum(axis=(2, 3))
 
 
-def _lesions(table: xarray.Dataset) -> list[Agreement]:
+def _lesions(table: xarray.Dataset) -> list[Measure]:
     loss = unbalanced(table, (0.0, 0.9, 1.0, 1.1))
     lesion, intact = loss[..., 0], loss[..., 2]
     names = table["pathway"].to_numpy()
     slight = (loss[..., [1, 3]].min(axis=-1) - intact).min()
     return [
-        Agreement(
+        stated(
             "silenced",
             "loss with one pathway silenced, relative to zero output, mean of the seeds",
             "“if this fine balance … is broken then errors will be incurred”: ≥ 5 %, every "
             "pathway and seed",
             ", ".join(f"{n} {v:.0%}" for n, v in zip(names, lesion.mean(axis=0), strict=True))
             + f"; all pathways {intact.mean():.2%}",
-            bool(lesion.min() >= 0.05),
+            lesion.min(),
+            least=0.05,
         ),
-        Agreement(
+        stated(
             "nudged",
             "rise of the loss when one pathway is 10 % stronger or weaker, smallest over pathways "
             "and seeds, relative to zero output",
             "“fine balance”: above 0",
             f"{slight:.2%}",
-            bool(slight > 0),
+            slight,
+            least=0,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "lesion-misplaced",
             "share of the errors after a lesion that are outputs where the target is zero",
             "reported: “errors which other pathways learn to remove”",
@@ -132,7 +136,7 @@ def _lesions(table: xarray.Dataset) -> list[Agreement]:
     ]
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The task against its description, and what the pathways add to each block of outputs."""
     x, y, gates = (table[name].to_numpy() for name in ("x", "y", "gates"))
     context = table["context"].to_numpy()
@@ -150,43 +154,50 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     on = [len({*context[g > 0]}) for g in gates]
     ones = [int((x[: len(x) - len(contexts)].sum(axis=0) == 1).all()), int((x.sum(0) == 2).all())]
     return (
-        Agreement(
+        stated(
             "samples",
             "samples, inputs and outputs; each input one item and one context",
             "every item in all contexts: 24, 11, 60",
             f"{x.shape[1]}, {x.shape[0]}, {y.shape[0]}",
-            bool((x.shape[1], x.shape[0], y.shape[0]) == (24, 11, 60) and all(ones)),
+            float((x.shape[1], x.shape[0], y.shape[0]) == (24, 11, 60) and all(ones)),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "contexts-on",
             "contexts in which each pathway is on",
             "four modules: one in all, the others in two out of three",
             ", ".join(map(str, on)),
-            on == [len(contexts)] + [len(contexts) - 1] * len(contexts),
+            float(on == [len(contexts)] + [len(contexts) - 1] * len(contexts)),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "final-loss",
             "final loss of all pathways together / initial loss",
             "“couple together to produce the correct output labels”: ≤ 1 %",
             f"{left:.2%}",
-            bool(left <= 0.01),
+            left,
+            most=0.01,
         ),
-        Agreement(
+        stated(
             "least-contribution",
             "smallest contribution of a contextual pathway to the outputs of any context, root "
             "mean square, over its largest",
             "“labels for all three context-specific parts”: ≥ 10 %",
             f"{(of_context.min(axis=1) / of_context.max(axis=1)).min():.0%}",
-            bool((of_context.min(axis=1) / of_context.max(axis=1)).min() >= 0.1),
+            (of_context.min(axis=1) / of_context.max(axis=1)).min(),
+            least=0.1,
         ),
-        Agreement(
+        stated(
             "misplaced",
             "share of the contextual pathways' squared outputs where the target is zero",
             "“creates errors which other pathways learn to remove”: > 10 %",
             f"{wrong:.0%}",
-            bool(wrong > 0.1),
+            wrong,
+            least=0.1,
         ),
-        Agreement(
+        stated(
             "common-linear",
             "the common pathway at the end against the best linear map, ‖Δ‖ / ‖Y‖",
             "reported: trained together, the pathways share what the linear map could do",
@@ -292,5 +303,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

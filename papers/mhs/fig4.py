@@ -20,7 +20,7 @@ from papers.mhs.contextual import (
     shares_by_number,
     strengths,
 )
-from papers.mhs.fig4_measures import agreement
+from papers.mhs.fig4_measures import measures
 from papers.mhs.fig4_panels import draw
 from papers.mhs.positions import disparity, positions
 
@@ -177,5 +177,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence import FLOOR, Basis, Measure
-from papers.figure import Agreement, settings_of
+from papers.figure import noted, settings_of, stated
 from papers.mhs.contextual import STRUCTURES, apart, floor, mean_and_max, seed_floor
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ MEASURES = {
         "(a) ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
         losses_apart("relu", "gated"),
         most=0.02,
+        words="excellent agreement",
     ),
     "predicted": Measure(
         "predicted",
         "(a) ReLU networks against the race of the ReLN, nothing fitted, mean |ΔL| / L(0)",
         losses_apart("relu", "predicted"),
         most=0.02,
+        words="excellent agreement",
     ),
     "nearer": Measure(
         "nearer",
@@ -68,6 +70,7 @@ MEASURES = {
         lambda t: losses_apart("relu", "gated")(t) / losses_apart("relu", "single")(t),
         most=1.0,
         rests=Basis.PAPER,
+        words="unable to imitate",
     ),
     "race": Measure(
         "race",
@@ -80,6 +83,7 @@ MEASURES = {
         "(a) outputs at the epochs shown, distance relative to the initial error √(2 L(0))",
         lambda t: _by_seed(t["gated_shown"]),
         most=0.1,
+        words="exact agreement between these output samples",
     ),
     "strengths": Measure(
         "strengths",
@@ -94,6 +98,7 @@ MEASURES = {
         "that differs, mean over time",
         lambda t: _by_seed(t["gated_shape"]) if "gated_shape" in t else np.nan,
         most=0.1,
+        words="near exact correspondence between the relative positions",
     ),
     "places": Measure(
         "places",
@@ -139,17 +144,8 @@ MEASURES = {
 }
 """The numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
-WORDS = {
-    "follows": "excellent agreement",
-    "predicted": "excellent agreement",
-    "nearer": "unable to imitate",
-    "outputs": "exact agreement between these output samples",
-    "shape": "near exact correspondence between the relative positions",
-}
-"""The paper's words for what is measured."""
 
-
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Losses, outputs, positions and singular values, each with another seed's distance."""
     share = table["share"].to_numpy().mean(axis=0)
     fastest = float((table["gated"] < table["single"]).mean())
@@ -158,29 +154,26 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         "outputs": f"another seed: {float(table['floor_shown'].mean()):.3g}",
         "places": f"another seed: {float(table['floor_places'].mean()):.3g}",
     }
-    rows = [
-        Agreement.of(measure, table, WORDS.get(name, ""), beside.get(name, ""))
-        for name, measure in MEASURES.items()
-    ]
-    rows += [
-        Agreement(
+    return (
+        *noted(MEASURES, beside),
+        stated(
             "below-single",
             "(a) share of the epochs at which the ReLN's loss is below that of common + single",
             "reported; Proposition 4.2 has “fastest”",
             f"{fastest:.0%}",
         ),
-        Agreement(
+        stated(
             "nearest-contexts",
             "share of the ReLU networks' final weight whose nearest context pattern is on in one, "
             "two, all contexts",
             "reported",
             ", ".join(f"{part:.0%}" for part in share),
         ),
-    ]
-    return (*rows, *_script_losses(table, settings_of(table)))
+        *_script_losses(table, settings_of(table)),
+    )
 
 
-def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Agreement]:
+def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Measure]:
     """The ReLU network's loss against that of the authors' script, at the epochs both have."""
     if tuple(s["structures"]) != STRUCTURES or s["hidden"] != 700:
         return []
@@ -191,12 +184,13 @@ def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Agreemen
     first = SCRIPT_LOSS[0]
     off = np.abs(found - list(known.values())).max() / first
     return [
-        Agreement(
+        stated(
             "script-losses",
             "loss of the ReLU networks, summed over samples, at epochs "
             + ", ".join(map(str, known)),
             ", ".join(f"{v:g}" for v in known.values()) + " (authors' script): within 2 % of L(0)",
             ", ".join(f"{v:.3g}" for v in found),
-            bool(off <= 0.02),
+            off,
+            most=0.02,
         )
     ]

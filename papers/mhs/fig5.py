@@ -11,7 +11,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import FLOOR, Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, noted, stated
 from papers.mhs.contextual import (
     COMMON,
     apart,
@@ -192,12 +192,14 @@ MEASURES = {
         "ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
         _losses("relu", "gated"),
         most=0.01,
+        words="perfect agreement",
     ),
     "predicted": Measure(
         "predicted",
         "ReLU networks against the race from the ReLN's actual weights, mean |ΔL| / L(0)",
         _losses("relu", "predicted"),
         most=0.01,
+        words="perfect agreement",
     ),
     "over floor": Measure(
         "over-floor",
@@ -211,30 +213,35 @@ MEASURES = {
         "race against training: singular values of the common pathway, relative to the largest",
         _strengths("common", "predicted"),
         most=0.01,
+        words="match simulations exactly",
     ),
     "others": Measure(
         "others",
         "race against training: mean singular values of the contextual pathways",
         _strengths("others", "predicted"),
         most=0.01,
+        words="match simulations exactly",
     ),
     "waiting": Measure(
         "waiting",
         "closed form against the race of contextual pathways alone (theory against theory)",
         _strengths("alone", "closed"),
         most=0.02,
+        words="match simulations exactly",
     ),
     "common, together": Measure(
         "common-together",
         "closed form against a common pathway that is trained together with contextual ones",
         _strengths("common", "closed"),
         most=0.02,
+        words="match simulations exactly",
     ),
     "together": Measure(
         "together",
         "closed form against contextual pathways that are trained together with the common one",
         _strengths("others", "closed"),
         most=0.02,
+        words="match simulations exactly",
     ),
     "span": Measure(
         "span",
@@ -244,21 +251,10 @@ MEASURES = {
         most=-1,
         form=".1f",
         rests=Basis.PAPER,
+        words="active for C − 1 contexts",
     ),
 }
 """The numbers for one number of contexts, with their bounds."""
-
-WORDS = {
-    "follows": "perfect agreement",
-    "predicted": "perfect agreement",
-    "common": "match simulations exactly",
-    "others": "match simulations exactly",
-    "waiting": "match simulations exactly",
-    "common, together": "match simulations exactly",
-    "together": "match simulations exactly",
-    "span": "active for C − 1 contexts",
-}
-"""The paper's words for what is measured."""
 
 
 def worst(name: str) -> Measure:
@@ -294,11 +290,13 @@ GROWS = Measure(
     grows,
     least=0.0,
     rests=Basis.PAPER,
+    words="as the number of contexts increase, so too do the number of contexts a pathway is "
+    "active for",
 )
 """With more contexts, neurons are on in more of them."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """For each number of contexts: losses, singular values, and how many contexts gates span."""
     rows = []
     for C, one in zip(table["contexts"].to_numpy(), each_number(table), strict=True):
@@ -307,11 +305,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             "follows": f"another seed of the ReLU network: {mean_and_max(floor(one, 'relu'))}",
             "span": f"shares of 1, …, {C} contexts: " + ", ".join(f"{p:.0%}" for p in share),
         }
-        for name, measure in MEASURES.items():
-            row = Agreement.of(measure, one, WORDS.get(name, ""), beside.get(name, ""))
-            rows.append(replace(row, id=f"{row.id}-{C}", what=f"C = {C}: {row.what}"))
+        rows += noted({name: only(name, int(C)) for name in MEASURES}, beside)
         rows.append(
-            Agreement(
+            stated(
                 f"closed-{C}",
                 f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, "
                 "from the mean start",
@@ -320,8 +316,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             )
         )
     if table.sizes["contexts"] > 1:
-        words = "as the number of contexts increase, so too do the number of contexts a pathway"
-        rows.append(Agreement.of(GROWS, table, f"{words} is active for"))
+        rows.append(GROWS)
     return tuple(rows)
 
 
@@ -383,5 +378,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings, noted, settings_of, stated
 from papers.mhs import depth
 from papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
 from papers.mhs.depth import stereotype
@@ -160,7 +161,7 @@ def moments(loss: np.ndarray) -> list[int]:
     return [int(those.argmax()) if those.any() else -1 for those in below]
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Stereotypes, spread, timing, outputs, and the gates of each layer."""
     share, often = (table[name].mean("seed").to_numpy() for name in ("share", "often"))
     shares = [", ".join(f"{part:.0%}" for part in layer) for layer in share]
@@ -170,11 +171,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         "one": f"shares nearest to 1, …, C contexts: {shares[1]}",
         **{f"loss, {name}": _shifted(table, name) for name in depth.RELNS},
     }
-    rows = [
-        Agreement.of(measure, table, depth.WORDS.get(name, ""), beside.get(name, ""))
-        for name, measure in depth.MEASURES.items()
-    ]
-    return (*rows, *_timing(table))
+    return (*noted(depth.MEASURES, beside), *_timing(table))
 
 
 def _shifted(table: xarray.Dataset, name: str) -> str:
@@ -187,7 +184,7 @@ def _shifted(table: xarray.Dataset, name: str) -> str:
     )
 
 
-def _timing(table: xarray.Dataset) -> list[Agreement]:
+def _timing(table: xarray.Dataset) -> list[Measure]:
     """When the runs fall to each of `LEVELS`."""
     step = table["step"].to_numpy()
     nets = [table[name].to_numpy() for name in ("relu", "gated", "staged")]
@@ -196,7 +193,7 @@ def _timing(table: xarray.Dataset) -> list[Agreement]:
         for level in LEVELS
     }
     return [
-        Agreement(
+        stated(
             f"falls-to-{round(100 * level)}",
             f"epoch at which the loss falls to {level:.0%} of the initial one, mean ± standard "
             "deviation; ReLU network, ReLN, staged ReLN",
@@ -320,5 +317,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

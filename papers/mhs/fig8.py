@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, stated
 from papers.mhs.contextual import COMMON, STRUCTURES, case, relu_runs
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def by_context(rounded: np.ndarray, context: np.ndarray) -> list[tuple[int, ...]
     return found
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Which gates are found for each number of clusters, and how clear they are."""
     context = table["context"].to_numpy()
     every = tuple(int(c) for c in np.unique(context))
@@ -112,34 +113,39 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
         exact = sorted(found) == sorted([every, *pairs])
         rows.append(
-            Agreement(
+            stated(
                 f"gates-{k}",
                 f"K = {k}: contexts in which each rounded centroid is on, and its share",
                 "“the exact gating pattern used in Section 4”: all, and all but one"
                 if k == len(every) + 1
                 else "reported",
                 named,
-                exact if k == len(every) + 1 else None,
+                rests=Basis.PAPER,
+                **({"value": exact, "least": 1} if k == len(every) + 1 else {}),
             )
         )
     ks = ", ".join(str(int(k)) for k in table["clusters"])
     return (
         *rows,
-        Agreement(
+        stated(
             "common-found",
             f"a common pathway, on for all samples, is found with K = {ks}",
             "“all of the clusterings find a common pathway”",
             ", ".join("yes" if c else "no" for c in common),
-            all(common),
+            float(all(common)),
+            least=1,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "inconsistency",
             f"distance of the centroids from 0 and 1, mean over neurons, K = {ks}",
             "“inconsistency … from having too few clusters”: falls",
             ", ".join(f"{b:.3f}" for b in blur),
-            bool((np.diff(blur) < 0).all()),
+            np.max(np.diff(blur)),
+            most=0,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "loss",
             "gated networks with these gates against the ReLU networks, mean |ΔL| / L(0), "
             f"K = {ks}",
@@ -195,5 +201,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.mhs.fig8 import DISCOVERY, filled, trained
 
 if TYPE_CHECKING:
@@ -57,26 +58,28 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The position of the elbow, and the error for each K."""
     error = table["discrepancy"].mean("seed").to_numpy()
     numbers = table["clusters"].to_numpy()
     at = nr.reln.elbow(error.tolist())
     rows = [
-        Agreement(
+        stated(
             "elbow",
             "the elbow of the discrepancy over the number of clusters (nr.reln.elbow)",
             f"K = {EXPECTED}",
             f"K = {at}",
-            at == EXPECTED,
+            float(at == EXPECTED),
+            least=1,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "errors",
             "mean |ΔL| / L(0) for K = " + ", ".join(map(str, numbers)),
             "reported",
             ", ".join(f"{100 * e:.2g} %" for e in error),
         ),
-        Agreement(
+        stated(
             "implementable",
             "K for which ReLU neurons can have all patterns (nr.reln.is_implementable)",
             "reported",
@@ -86,13 +89,15 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     if len(error) > EXPECTED:
         few, enough, rest = error[: EXPECTED - 1].min(), error[EXPECTED - 1], error[EXPECTED:].min()
         rows.append(
-            Agreement(
+            stated(
                 "four-over-three",
                 f"K = {EXPECTED} against the best with fewer, and the best with more against K = "
                 f"{EXPECTED}",
                 "an elbow: the first ratio is smaller",
                 f"{enough / few:.2f}, {rest / enough:.2f}",
-                bool(enough / few < rest / enough),
+                enough / few,
+                most=rest / enough,
+                rests=Basis.PAPER,
             )
         )
     return tuple(rows)
@@ -143,5 +148,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

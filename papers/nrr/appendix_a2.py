@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -86,7 +87,7 @@ def _predicted_total(race: nr.Race, solution: nr.Trajectory, nodes: tuple[str, .
     return found
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The final total weights and losses, and theory against simulation."""
     rows = []
     wanted = {"single": [[0.5, 0.5]], "two": [[1.0, 0.0], [0.0, 1.0]]}
@@ -96,32 +97,35 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         far = float(np.abs(totals - np.array(end)).max())
         middle = "; ".join("[" + " ".join(f"{v:.4f}" for v in row) + "]" for row in totals.mean(0))
         rows.append(
-            Agreement(
+            stated(
                 f"{name}-end",
                 says[name],
                 "each entry within 0.005, in every seed",
                 f"{middle}, worst entry {far:.1e} away",
-                far <= 0.005,
+                far,
+                most=0.005,
             )
         )
     loss = {name: table[f"{name}_loss"].to_numpy() for name in wanted}
     left = {name: float((v[:, -1] / v[:, 0]).max()) for name, v in loss.items()}
     rows.append(
-        Agreement(
+        stated(
             "single-loss",
             "final over initial loss with one pathway (least squares: ½)",
             "within 1 %",
             f"{left['single']:.4f}",
-            abs(left["single"] - 0.5) <= 0.005,
+            abs(left["single"] - 0.5),
+            most=0.005,
         )
     )
     rows.append(
-        Agreement(
+        stated(
             "two-loss",
             "final over initial loss with two pathways, worst seed",
             "≤ 0.1 %",
             f"{left['two']:.1e}",
-            left["two"] <= 1e-3,
+            left["two"],
+            most=1e-3,
         )
     )
     time = table["time"].to_numpy()
@@ -131,12 +135,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             nr.compare(nr.Trajectory(time, a), nr.Trajectory(time, b)).mean for a, b in pairs
         )
         rows.append(
-            Agreement(
+            stated(
                 f"{name}-race",
                 f"race against simulation, {label}, mean |ΔL| / L(0), worst seed",
                 "≤ 1 %",
                 f"{100 * worst:.2g} %",
-                worst <= 0.01,
+                worst,
+                most=0.01,
             )
         )
     return tuple(rows)
@@ -203,5 +208,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -93,7 +94,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Paths through each module, and how fast it learns."""
     paths, speed = table["paths"].to_numpy(), table["speed"].to_numpy()
     per_path = speed / paths
@@ -102,7 +103,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     order = np.argsort(-paths, kind="stable")
     rises = np.diff(strength[order, half[order[0]]])
     return (
-        Agreement(
+        stated(
             "paths",
             "paths through each module, of all paths",
             "4 modalities × 3 tasks: 3 for each modality, 6 for what two modalities share, 4 for "
@@ -111,22 +112,28 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
                 f"{m}: {n}" for m, n in zip(table["module"].to_numpy(), paths.tolist(), strict=True)
             )
             + f", of {int(table['count'])}",
-            paths.tolist() == [3, 3, 3, 3, 6, 6, 4, 4, 4],
+            float(paths.tolist() == [3, 3, 3, 3, 6, 6, 4, 4, 4]),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "first-step",
             "first step of gradient descent from equal starts, per path: largest over smallest "
             "over all modules",
             "“an edge that participates in many paths … will learn faster” (§3.1): 1",
             f"{per_path.max() / per_path.min():.6f}",
-            bool(abs(per_path.max() / per_path.min() - 1) <= 1e-6),
+            abs(per_path.max() / per_path.min() - 1),
+            most=1e-6,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "strength",
             "strength of the first mode when the most shared module has half its final strength",
             "falls from the most shared module to the least",
             ", ".join(f"{v:.2f}" for v in strength[order, half[order[0]]]),
-            bool((rises <= 1e-9).all()),
+            np.max(rises),
+            most=1e-9,
+            rests=Basis.PAPER,
         ),
     )
 
@@ -192,5 +199,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, stated
 from papers.nrr.fig8 import LARGE, panel_id, panels
 from papers.nrr.image_panels import (
     LOOKS,
@@ -79,7 +80,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Accuracies, and whether trained routes are good at every scale."""
     from papers.figure import settings_of
 
@@ -93,12 +94,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             if own.sizes["cell"]:
                 good = own["scale"].to_numpy()[means(own, "trained") >= high]
                 rows += (
-                    Agreement(
+                    stated(
                         f"{panel_id(**wanted)}-{method}-gains",
                         f"{title}, {label}: gains at which trained routes reach {high:g}",
                         "all: “reasonably good for all scales”",
                         ", ".join(f"{g:g}" for g in np.sort(good)) or "none",
-                        len(good) == own.sizes["cell"],
+                        float(len(good) == own.sizes["cell"]),
+                        least=1,
+                        rests=Basis.PAPER,
                     ),
                 )
     return rows
@@ -114,5 +117,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

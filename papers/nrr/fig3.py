@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -96,6 +97,7 @@ MEASURES = {
         "ReLU networks against the predicted race, mean |ΔL| / L(0)",
         lambda t: np.array([c.mean for c in tracks(t)]),
         most=0.05,
+        words="closely track",
     ),
     "types": Measure(
         "types",
@@ -103,18 +105,20 @@ MEASURES = {
         lambda t: float(_types(t).sum()),
         least=0.95,
         origin=1.0,
+        words="four functional cell types",
     ),
     "weakest": Measure(
         "weakest",
         "strength of the weakest of the four types",
         lambda t: float(_types(t).min()),
         least=0.05,
+        words="four functional cell types",
     ),
 }
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Theory against the GDLN, ReLU networks against theory, and the cell types."""
     time = table["time"].to_numpy()
 
@@ -126,35 +130,35 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     near, shares = tracks(table), _types(table)
     ends = table["relu"].to_numpy()[:, -1] / table["relu"].to_numpy()[:, 0]
     return (
-        Agreement(
+        stated(
             "race",
             "race from the actual weights against the simulated GDLN, mean |ΔL| / L(0), worst seed",
             "≤ 1 %",
             f"{100 * max(exact):.2g} %",
-            max(exact) <= 0.01,
+            max(exact),
+            most=0.01,
         ),
-        Agreement.of(MEASURES["tracks"], table, "closely track"),
-        Agreement(
+        MEASURES["tracks"],
+        stated(
             "shifted",
             "the same, with each network shifted in time",
             "reported",
             f"{100 * np.mean([c.mean_after_shift for c in near]):.2g} %, shifts of time "
             f"{min(c.shift for c in near):.1f} … {max(c.shift for c in near):.1f}",
         ),
-        Agreement.of(
+        replace(
             MEASURES["types"],
-            table,
-            "four functional cell types",
-            f"within {settings_of(table)['within']:g}°: "
+            beside=f"within {settings_of(table)['within']:g}°: "
             + ", ".join(f"{share:.0%}" for share in shares),
         ),
-        Agreement.of(MEASURES["weakest"], table, "four functional cell types"),
-        Agreement(
+        MEASURES["weakest"],
+        stated(
             "learned",
             "XoR is learned: final over initial loss of the ReLU networks, worst seed",
             "≤ 1 %",
             f"{ends.max():.1e}",
-            bool(ends.max() <= 0.01),
+            ends.max(),
+            most=0.01,
         ),
     )
 
@@ -225,5 +229,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

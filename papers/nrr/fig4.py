@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.nrr.routing_panels import draw
 from papers.nrr.stages import MODES, stages
 
@@ -239,24 +240,28 @@ MEASURES = {
         decoupled_gap,
         most=1e-6,
         rests=Basis.THEOREM,
+        words="exactly",
     ),
     "random": Measure(
         "random",
         "theory from the actual random weights against their simulation, mean |ΔL| / L(0)",
         theory_gaps,
         most=0.02,
+        words="a good approximation",
     ),
     "root M": Measure(
         "root-m",
         "final hidden singular values over √(in · out) and √M: difference from 1, worst mode",
         root_M_off,
         most=0.04,
+        words="by a factor √M",
     ),
     "untrained": Measure(
         "untrained",
         "error on untrained routes, relative to zero output",
         lambda t: t["untrained_share"].to_numpy(),
         most=1e-3,
+        words="generalizes perfectly",
     ),
     "shared": Measure(
         "shared",
@@ -264,12 +269,13 @@ MEASURES = {
         lambda t: t["shared"].to_numpy(),
         least=0.95,
         origin=1.0,
+        words="the same representation",
     ),
 }
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Plateaus, singular values, untrained routes, theory against simulation."""
     settings = settings_of(table)
     M, start = settings["M"], settings["decoupled_start"]
@@ -279,12 +285,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     levels, total = stages(targets), (targets**2).sum()
     found = np.array([plateaus(levels, run) for run in shares])
     rows = [
-        Agreement(
+        stated(
             f"plateau-{k + 1}",
             f"plateau {k + 1} of the loss, over the initial loss; mean of the seeds",
             f"{level * total:.0f}/{total:.0f} = {level:.4f}, each seed within 0.01",
             f"{found[:, k].mean():.4f}, worst {np.abs(found[:, k] - level).max():.4f} away",
-            bool(np.abs(found[:, k] - level).max() <= 0.01),
+            np.abs(found[:, k] - level).max(),
+            most=0.01,
         )
         for k, level in enumerate(levels[1:-1])
     ]
@@ -292,37 +299,40 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     wanted = final_hidden(targets, M, start)
     off = np.abs(hidden / wanted - 1).max()
     rows.append(
-        Agreement(
+        stated(
             "hidden-values",
             "final singular values of the hidden matrix; mean over seeds",
             ", ".join(f"{v:.3f}" for v in wanted) + ", each seed within 0.5 %",
             ", ".join(f"{v:.3f}" for v in hidden.mean(axis=0)) + f", worst {_percent(off)} away",
-            bool(off <= 0.005),
+            off,
+            most=0.005,
         )
     )
     ratio = ", ".join(f"{v:.3f}" for v in (hidden / ends / np.sqrt(M)).mean(axis=0))
     worst = f"worst seed {_percent(root_M_off(table).max())}; all modes, mean of seeds: {ratio}"
-    rows.append(Agreement.of(MEASURES["root M"], table, "by a factor √M", worst))
+    rows.append(replace(MEASURES["root M"], beside=worst))
     zero_shot = table["untrained_share"].to_numpy()
     if np.isfinite(zero_shot).all():
         worst = f"worst seed {_percent(zero_shot.max())}"
-        rows.append(Agreement.of(MEASURES["untrained"], table, "generalizes perfectly", worst))
+        rows.append(replace(MEASURES["untrained"], beside=worst))
     return (_paths(table, settings), *rows, *_theory(table, start), *_sharing(table))
 
 
-def _paths(table: xarray.Dataset, settings: Settings) -> Agreement:
+def _paths(table: xarray.Dataset, settings: Settings) -> Measure:
     M, K = settings["M"], settings["K"]
     every, trained = (table[name].to_numpy().tolist() for name in ("paths", "trained_paths"))
-    return Agreement(
+    return stated(
         "paths",
         "(b) paths through an input, the hidden and an output edge: all, and trained",
         f"M, M², M = {M}, {M * M}, {M}; K, KM, K = {K}, {K * M}, {K}",
         "; ".join(", ".join(map(str, those)) for those in (every, trained)),
-        (every, trained) == ([M, M * M, M], [K, K * M, K]),
+        float((every, trained) == ([M, M * M, M], [K, K * M, K])),
+        least=1,
+        rests=Basis.THEOREM,
     )
 
 
-def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
+def _theory(table: xarray.Dataset, start: float) -> list[Measure]:
     time = table["time"].to_numpy()
     by_hand = table["by_hand"].to_numpy()
     runs = [nr.Trajectory(time, run) for run in table["loss"].to_numpy()]
@@ -330,35 +340,33 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
     course = {name: course_gap(table, name) for name in ("hidden", "ends")}
     largest, weakest = (max(gap[k] for gap in course.values()) for k in (0, -1))
     return [
-        Agreement.of(MEASURES["decoupled"], table, "exactly"),
-        Agreement.of(
-            MEASURES["random"],
-            table,
-            "a good approximation",
-            f"worst seed {_percent(theory_gaps(table).max())}",
-        ),
-        Agreement(
+        MEASURES["decoupled"],
+        replace(MEASURES["random"], beside=f"worst seed {_percent(theory_gaps(table).max())}"),
+        stated(
             "by-hand",
             f"for comparison, theory started at {start:g} by hand against the same simulations",
             "reported",
             f"{_percent(max(c.mean for c in hand))}, mean of the seeds "
             f"{_percent(np.mean([c.mean for c in hand]))}",
         ),
-        Agreement(
+        stated(
             "course-strongest",
             "(f) singular values over the whole course, predicted against simulated: mean over "
             "time of the difference relative to the final value, strongest mode, mean of the seeds",
             "“match simulations well, particularly for larger singular values”: ≤ 5 %",
             f"{_percent(course['hidden'][0])} hidden, {_percent(course['ends'][0])} input and "
             "output",
-            bool(largest <= 0.05),
+            largest,
+            most=0.05,
         ),
-        Agreement(
+        stated(
             "course-others",
             "(f) the same for the other modes: hidden; input and output",
             "reported; “particularly for larger singular values”: the strongest is best",
             "; ".join(", ".join(map(_percent, gap[1:])) for gap in course.values()),
-            bool(largest <= weakest),
+            largest,
+            most=weakest,
+            rests=Basis.PAPER,
         ),
     ]
 
@@ -375,13 +383,13 @@ def course_gap(table: xarray.Dataset, name: str) -> np.ndarray:
     return (off / simulated[:, -1]).mean(axis=0)
 
 
-def _sharing(table: xarray.Dataset) -> list[Agreement]:
+def _sharing(table: xarray.Dataset) -> list[Measure]:
     shared, met = table["shared"].to_numpy(), table["met"].to_numpy().astype(bool)
     apart = int((~met).sum()) // 2
     worst = f"worst seed {shared.min():.4f} (1 is the same, 0 unrelated)"
     return [
-        Agreement.of(MEASURES["shared"], table, "the same representation", worst),
-        Agreement(
+        replace(MEASURES["shared"], beside=worst),
+        stated(
             "never-met",
             "pairs of input domains without a common trained output",
             "the caption mentions such pairs; with circulant routes there are none if 2K > M",
@@ -409,5 +417,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.networks import draw_scheme
 from papers.nrr.routes import make_routes
@@ -314,7 +315,7 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Theory against simulation in (b); in (c) convergence, errors and seeds that generalise."""
     settings = settings_of(table)
     P, K = table["P"].to_numpy(), table["K"].to_numpy()
@@ -326,51 +327,63 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     few, enough = good[K / settings["M"] < 0.3], good[K / settings["M"] >= 0.4]
     paths = table["paths"].to_numpy()
     return (
-        Agreement(
+        stated(
             "paths",
             "(a) paths through a hidden edge, and through an input's edge to it",
             "P and √P",
             _by("P", P, [f"{n} and {m}" for n, m in paths.tolist()]),
-            bool((paths == np.stack([P, np.sqrt(P)], axis=1)).all()),
+            float((paths == np.stack([P, np.sqrt(P)], axis=1)).all()),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "race",
             "(b) race against descent from decoupled weights, largest difference of the strength",
             "≤ 1e-6",
             f"{gap:.1e}",
-            gap <= 1e-6,
+            gap,
+            most=1e-6,
+            rests=Basis.THEOREM,
         ),
         *(
-            Agreement(
+            stated(
                 f"half-time-{name}",
                 f"(b) time to half the final strength: {label}",
                 "falls as P grows",
                 _by("P", P, [f"{t:.3g}" for t in half[name]]),
-                bool((np.diff(half[name]) < 0).all()),
+                np.max(np.diff(half[name])),
+                most=0,
+                rests=Basis.PAPER,
             )
             for name, label in (("theory", "race"), ("random", "from random weights, median"))
         ),
-        Agreement(
+        stated(
             "converged",
             "(c) steps to convergence",
             f"every seed: error on trained routes ≤ {settings['tolerance']:g}, error on untrained "
             f"routes changes by ≤ {settings['drift']:g} in the last quarter",
             _by("K", K, table["steps"].to_numpy())
             + f"; {int(done.sum())} of {done.size} runs converged",
-            bool(done.all()),
+            float(done.all()),
+            least=1,
         ),
-        Agreement(
+        stated(
             "untrained",
             "(c) median error on untrained routes, relative to zero output",
             "reported",
             _by("K", K, [f"{v:.2g}" for v in median]),
         ),
-        Agreement(
+        stated(
             "generalising",
             f"(c) seeds that generalise (error below {settings['generalises']:g})",
             "“~40 %”: all seeds at K/M = 0.4 and above, not all below 0.3",
             _by("K", K, [f"{v:.0%}" for v in good]),
-            bool((enough == 1).all() and (few < 1).all()) if few.size and enough.size else None,
+            rests=Basis.PAPER,
+            **(
+                {"value": (enough == 1).all() and (few < 1).all(), "least": 1}
+                if few.size and enough.size
+                else {}
+            ),
         ),
     )
 
@@ -393,5 +406,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

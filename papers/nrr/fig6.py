@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from evidence import Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.routes import make_routes, map_of_all_routes
 
@@ -154,12 +154,14 @@ MEASURES = {
         "error on trained routes, relative to zero output, worst seed and scale",
         lambda t: float(t["trained"].max()),
         most=1e-3,
+        words="excellent for all scales",
     ),
     "untrained, smallest": Measure(
         "untrained-smallest",
         "error on untrained routes, relative to zero output, smallest scale",
         _at("untrained", 0),
         most=0.01,
+        words="only small initializations are capable of zero-shot generalization",
     ),
     "untrained, largest": Measure(
         "untrained-largest",
@@ -174,6 +176,7 @@ MEASURES = {
         _at("shared", 0),
         least=0.95,
         origin=1.0,
+        words="one common shared representation",
     ),
     "shared, largest": Measure(
         "shared-largest",
@@ -186,63 +189,59 @@ MEASURES = {
         "share of the time that the loss spends on a plateau, smallest scale",
         _resting_at(0),
         least=0.2,
+        words="stage-like drops",
     ),
     "rest, largest": Measure(
         "rest-largest",
         "share of the time that the loss spends on a plateau, largest scale",
         _resting_at(-1),
         most=0.02,
+        words="exponential learning curves",
     ),
 }
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
-WORDS = {
-    "trained": "excellent for all scales",
-    "untrained, smallest": "only small initializations are capable of zero-shot generalization",
-    "shared, smallest": "one common shared representation",
-    "rest, smallest": "stage-like drops",
-    "rest, largest": "exponential learning curves",
-}
-"""The paper's words for what is measured."""
 
-
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Errors and sharing against the scale, where they change, and the shape of the losses."""
     low = settings_of(table)["generalises"]
     scale, untrained = table["scale"].to_numpy(), table["untrained"].to_numpy()
     good = (untrained < low).mean(axis=1)
     rest = [np.median([resting(run) for run in runs]) for runs in table["loss"].to_numpy()]
     falling = np.median(table["shared"].to_numpy(), axis=1)
-    rows = [Agreement.of(measure, table, WORDS.get(name, "")) for name, measure in MEASURES.items()]
     return (
-        *rows,
-        Agreement(
+        *MEASURES.values(),
+        stated(
             "untrained",
             "error on untrained routes, relative to zero output, median over seeds",
             "reported",
             _by(scale, [f"{v:.2g}" for v in np.median(untrained, axis=1)]),
         ),
-        Agreement(
+        stated(
             "generalising",
             f"seeds that generalise (error below {low:g})",
             "all at the smallest scale, none at the largest",
             _by(scale, [f"{v:.0%}" for v in good]),
-            bool(good[0] == 1 and good[-1] == 0),
+            float(good[0] == 1 and good[-1] == 0),
+            least=1,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "passing",
             "scales at which the median error on untrained routes passes 1 %, 10 %, 50 %",
             "reported",
             ", ".join(f"σ₀ = {crossing(table, level):.2f}" for level in (0.01, 0.1, 0.5)),
         ),
-        Agreement(
+        stated(
             "shared",
             "whether input domains share one representation, median over seeds",
             "falls with the scale",
             _by(scale, [f"{v:.2f}" for v in falling]),
-            bool((np.diff(falling) < 0).all()),
+            np.max(np.diff(falling)),
+            most=0,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "rest",
             "share of the time that the loss spends on a plateau, median over seeds",
             "reported",
@@ -340,5 +339,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

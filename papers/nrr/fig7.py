@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings, stated
 from papers.nrr.image_panels import (
     DRAWN,
     LOOKS,
@@ -109,7 +110,7 @@ def _draw_transfer(table: xarray.Dataset, ax, x: str) -> None:
     ax.legend(loc="lower right")
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Accuracies, the 40 %, pairs of methods, and the prediction."""
     gap = transfer(table) - table["predicted"].to_numpy()
     worst = int(np.abs(gap).argmax())
@@ -119,7 +120,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         *listed(table, "circulant", "circulant, K/M", "share", routes="circulant"),
         *listed(table, "random", "random, K", "K", routes="random"),
         *enough_routes(table, "circulant", "circulant", routes="circulant"),
-        Agreement(
+        stated(
             "predicted",
             "transfer to untrained routes − predicted chance of the shared mode, over all cells",
             "reported; nothing is fitted",
@@ -138,5 +139,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings
 from papers.nrr.image_panels import (
     draw_accuracy,
     enough_routes,
@@ -132,7 +133,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def agreement(table: xarray.Dataset, enough: float = 0.4) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset, enough: float = 0.4) -> tuple[Measure, ...]:
     """Accuracies, and the share of routes that is enough."""
     rows = where_from(table)
     for title, own in panels(table).items():
@@ -152,5 +153,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

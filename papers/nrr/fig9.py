@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings
 from papers.nrr import fig8
 from papers.nrr.image_routes import TABLES, common_settings, measure
 
@@ -38,9 +39,9 @@ def compute(settings: Settings) -> xarray.Dataset:
     return measure(fig8.cells(settings, settings["leak"]), settings)
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Accuracies, and the share of routes that is enough."""
-    return fig8.agreement(table, enough=ENOUGH)
+    return fig8.measures(table, enough=ENOUGH)
 
 
 FIGURE = Figure(
@@ -53,5 +54,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=fig8.draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from papers.figure import Agreement
-from papers.nrr.image_routes import means, origins, rows_of
+from evidence import Measure
+from papers import cells
+from papers.figure import stated
+from papers.nrr.image_routes import means, rows_of
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -75,16 +77,9 @@ def legend_below(figure: matplotlib.figure.Figure) -> None:
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
 
 
-def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Where the numbers come from, and how many cells are missing."""
-    missing = int(table.attrs["missing"])
-    rows = (
-        Agreement("origins", "where the numbers come from", "reported", origins(table)),
-        Agreement(
-            "missing", "cells that are neither stored nor computed here, for want of a GPU",
-            "0", str(missing), missing == 0,
-        ),
-    )  # fmt: skip
+def where_from(table: xarray.Dataset) -> tuple[Measure, ...]:
+    """Where the numbers come from, which cells are missing, and which are not whole."""
+    rows = cells.where_from(table)
     fewer = table["seeds"].to_numpy() < table.sizes["seed"]
     early = table["elapsed"].to_numpy() < 0.999
     for id, what, which in (
@@ -96,9 +91,7 @@ def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
     ):
         if which.any():
-            rows += (
-                Agreement(id, what, "reported", named(table.isel(cell=np.flatnonzero(which)))),
-            )
+            rows += (stated(id, what, "reported", named(table.isel(cell=np.flatnonzero(which)))),)
     return rows
 
 
@@ -115,7 +108,7 @@ def named(table: xarray.Dataset) -> str:
 
 def enough_routes(
     table: xarray.Dataset, id: str, name: str, *, enough: float = ENOUGH, **wanted: Any
-) -> tuple[Agreement, ...]:
+) -> tuple[Measure, ...]:
     """Whether untrained routes work from K/M = `enough` on, for each method.
 
     Ids begin with `id`, which the method follows.
@@ -131,21 +124,20 @@ def enough_routes(
             f"K/M = {x:.2g}: {g:.4f}" for x, g in zip(rows["share"].to_numpy(), gap, strict=True)
         )
         found.append(
-            Agreement(
+            stated(
                 f"{id}-{method}-enough",
                 f"{name}, {label}: trained − untrained accuracy from K/M = {enough} on",
                 f"≤ {NEAR}: “as good as the training performance when ≈ {100 * enough:.0f} % … are "
                 "trained”",
                 text,
-                bool((gap <= NEAR).all()),
+                np.max(gap),
+                most=NEAR,
             )
         )
     return tuple(found)
 
 
-def listed(
-    table: xarray.Dataset, id: str, name: str, x: str, **wanted: Any
-) -> tuple[Agreement, ...]:
+def listed(table: xarray.Dataset, id: str, name: str, x: str, **wanted: Any) -> tuple[Measure, ...]:
     """Trained and untrained accuracy of every row, only reported."""
     found = []
     for method, (_, _, label) in LOOKS.items():
@@ -157,8 +149,6 @@ def listed(
             )  # fmt: skip
             text = ", ".join(f"{v:g}: {t:.3f} / {u:.3f} ± {s:.3f}" for v, t, u, s in each)
             found.append(
-                Agreement(
-                    f"{id}-{method}", f"{name}, {label}: trained / untrained", "reported", text
-                )
+                stated(f"{id}-{method}", f"{name}, {label}: trained / untrained", "reported", text)
             )
     return tuple(found)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -55,16 +56,22 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Exact against simulated, and how much of the first task is lost."""
     gap = float(np.abs(table["exact"] - table["simulated"]).max())
     first = table["exact"].to_numpy()[0]
     after = int(np.searchsorted(table["time"].to_numpy(), float(table["changes"][0])))
     return (
-        Agreement(
-            "flow", "losses on all tasks against the flow", "≤ 1e-8", f"{gap:.1e}", gap <= 1e-8
+        stated(
+            "flow",
+            "losses on all tasks against the flow",
+            "≤ 1e-8",
+            f"{gap:.1e}",
+            gap,
+            most=1e-8,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "first-task",
             "loss on the first task: at the start, when learned, at the end",
             "reported",
@@ -99,5 +106,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

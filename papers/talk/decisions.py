@@ -8,7 +8,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, noted, stated
 from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ MEASURES = {
         lambda table: first_used(table, "left"),
         least=0.1,
         origin=0.5,
+        words="individually diverse",
     ),
     "right": Measure(
         "right",
@@ -145,6 +146,7 @@ MEASURES = {
         lambda table: first_used(table, "right"),
         least=0.1,
         origin=0.5,
+        words="individually diverse",
     ),
     "both": Measure(
         "both", "share of animals that use both sides at the end", both_used, least=0.9, origin=1.0
@@ -155,6 +157,7 @@ MEASURES = {
         lambda table: part(table, "deep", "low"),
         least=0.0,
         rests=Basis.PAPER,
+        words="systematic",
     ),
     "deeper": Measure(
         "deeper",
@@ -181,9 +184,6 @@ MEASURES = {
 Asymmetry is the use of right stimuli minus that of left ones.
 """
 
-WORDS = {"left": "individually diverse", "right": "individually diverse", "deep": "systematic"}
-"""The talk's words for some of them."""
-
 
 def told(table: xarray.Dataset, network: str, lag: str | None = None) -> str:
     """The rank correlation of early and late, or after a lag, with its interval, as text."""
@@ -209,29 +209,21 @@ def faded(table: xarray.Dataset, network: str) -> str:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """What the talk says of mice, measured on simulated animals."""
-    rows = [
-        Agreement.of(MEASURES[name], table, WORDS.get(name, ""), beside)
-        for name, beside in (
-            ("left", ""),
-            ("right", ""),
-            ("both", ""),
-            ("deep", told(table, "deep")),
-            ("end", told(table, "deep", "end")),
-        )
-    ]
+    beside = {"deep": told(table, "deep"), "end": told(table, "deep", "end")}
+    rows = noted({k: m for k, m in MEASURES.items() if k != "deeper"}, beside)
     what = "the same rank correlation in the shallow network, which the talk does not mention"
-    rows.append(Agreement("shallow", what, "reported", told(table, "shallow")))
+    rows.append(stated("shallow", what, "reported", told(table, "shallow")))
     for network in NETWORKS:
         rows += [
-            Agreement(
+            stated(
                 f"times-{network}",
                 f"times of early and late, {network}",
                 "reported",
                 when(table, network),
             ),
-            Agreement(
+            stated(
                 f"fading-{network}",
                 f"its decay with the lag, {network}",
                 "reported",
@@ -243,7 +235,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     return (
         *rows,
-        Agreement("accuracy", "mean accuracy at the end, deep and shallow", "reported", last),
+        stated("accuracy", "mean accuracy at the end, deep and shallow", "reported", last),
     )
 
 
@@ -390,5 +382,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, noted, stated
 from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 from papers.talk.decisions import MARKS, NETWORKS, colours
 
@@ -143,6 +143,7 @@ MEASURES = {
         lambda table: float(saddles(table, "deep")),
         least=1,
         rests=Basis.PAPER,
+        words="saddle points arise through depth",
     ),
     "shallow": Measure(
         "shallow",
@@ -167,17 +168,12 @@ in the shallow network.
 """
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """What depth changes."""
     apart = " and ".join(f"{np.median(detour(table, network)):.2g}" for network in NETWORKS)
-    words = {"deep": "saddle points arise through depth"}
-    rows = [
-        Agreement.of(measure, table, words.get(name, ""), apart if name == "ahead" else "")
-        for name, measure in MEASURES.items()
-    ]
     starts = " and ".join(f"{slowest_start(table, network):.2f}" for network in NETWORKS)
     what = "speed of learning at the start over the steepest, deep and shallow"
-    return (*rows, Agreement("start", what, "reported", starts))
+    return (*noted(MEASURES, {"ahead": apart}), stated("start", what, "reported", starts))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
@@ -245,5 +241,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

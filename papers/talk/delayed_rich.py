@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -62,7 +63,7 @@ def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Exact against simulated; the kernel changes long after the loss has fallen."""
     gaps = [
         float(np.abs(table[a] - table[b]).max() / table[a].max())
@@ -74,26 +75,31 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     end = table["kernel"].to_numpy()[:, -1]
     top, zero = int(lams.argmax()), int(np.abs(lams).argmin())
     return (
-        Agreement(
+        stated(
             "flow",
             "exact loss and kernel distance against the flow",
             "≤ 1e-6",
             ", ".join(f"{g:.1e}" for g in gaps),
-            max(gaps) <= 1e-6,
+            max(gaps),
+            most=1e-6,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "delay",
             "half-time of the kernel's movement over half-time of the loss, by λ",
             "larger at the largest λ than at 0",
             ", ".join(f"λ = {lam:g}: {r:.2f}" for lam, r in zip(lams, ratio, strict=True)),
-            bool(ratio[top] > ratio[zero]),
+            ratio[top],
+            least=ratio[zero],
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "kernel-end",
             "kernel distance at the end, by λ",
             "at the largest λ > 0.05, at the smallest less than a fifth of it",
             ", ".join(f"λ = {lam:g}: {v:.3f}" for lam, v in zip(lams, end, strict=True)),
-            bool(end[top] > 0.05 and end[int(lams.argmin())] < end[top] / 5),
+            float(end[top] > 0.05 and end[int(lams.argmin())] < end[top] / 5),
+            least=1,
         ),
     )
 
@@ -131,5 +137,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

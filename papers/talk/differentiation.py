@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -82,7 +83,7 @@ def seen_at_an_angle(hidden: np.ndarray, world: nr.tasks.World) -> np.ndarray:
     return np.stack([places[..., 0], places[..., 1:] @ (view / np.linalg.norm(view))], axis=-1)
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Levels in order, at the predicted times."""
     time = table["time"].to_numpy()
     found, predicted, limit = (
@@ -92,21 +93,24 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     off = np.abs(found / predicted - 1).max()
     far = np.abs(found / limit - 1).max()
     return (
-        Agreement(
+        stated(
             "order",
             "levels are learned from the root down: half-times",
             "increasing",
             ", ".join(f"{t:.1f}" for t in found),
-            bool((np.diff(found) > 0).all()),
+            np.min(np.diff(found)),
+            least=0,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "predicted",
             "predicted from the actual weights and features, worst level",
             "within 5 %",
             f"{100 * off:.2g} %",
-            bool(off <= 0.05),
+            off,
+            most=0.05,
         ),
-        Agreement(
+        stated(
             "limit",
             "predicted from width, scale and the limit of many features, worst level",
             "reported",
@@ -167,5 +171,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
-from evidence import Measure
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Basis, Measure
+from papers.cells import where_from
+from papers.figure import Figure, Setting, Settings, stated
 from papers.talk.filters import gabor_share, low_frequency_share, of_noise
 from papers.talk.relative_scale import (
     SLIDE,
@@ -24,7 +26,6 @@ from papers.talk.relative_scale import (
     ratio_label,
     spread_of,
     trend,
-    where_from,
 )
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def gained(name: str) -> Callable[[xarray.Dataset], np.ndarray]:
 GAINS = {
     name: Measure(
         f"{name}-gain", f"{label}: a large last and small first layer − the usual scales",
-        gained(name), least=MARGIN,
+        gained(name), least=MARGIN, words="promotes interpretability of early layers",
     )
     for name, label in MEASURES
 }  # fmt: skip
@@ -251,7 +252,7 @@ AS_GOOD = Measure(
 """Whether structure costs accuracy; the talk does not say."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Both measures at the largest ratio against the usual one, and over all ratios."""
     lines = [*where_from(table)]
     for name, label in MEASURES:
@@ -260,23 +261,20 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             for r in table["ratio"].to_numpy()
         )
         lines += [
-            Agreement(
+            stated(
                 f"{name}-by-ratio",
                 f"first filters, {label}, by last layer over first", "reported; white noise: "
                 f"{float(table[f'{name}_of_noise']):.3g}, before training: "
                 f"{spread_of(table[f'{name}_at_start'].to_numpy())}", by_ratio,
             ),
-            Agreement.of(
-                GAINS[name], table, "promotes interpretability of early layers",
-                f"over seeds {spread_of(gained(name)(table))}",
-            ),
-            Agreement(
+            replace(GAINS[name], beside=f"over seeds {spread_of(gained(name)(table))}"),
+            stated(
                 f"{name}-seeds", f"seeds in which the {label} is larger by {MARGIN} or more", "all",
                 f"{(gained(name)(table) >= MARGIN).sum()} of {table.sizes['seed']}",
-                bool((gained(name)(table) >= MARGIN).all()),
+                np.min(gained(name)(table)), least=MARGIN, rests=Basis.PAPER,
             ),
-            Agreement.of(OVER_NOISE[name], table),
-            Agreement.of(IN_ORDER[name], table),
+            OVER_NOISE[name],
+            IN_ORDER[name],
         ]  # fmt: skip
     accuracy = "; ".join(
         f"{ratio_label(r)}: {spread_of(table['accuracy'].sel(ratio=r).to_numpy())}"
@@ -285,9 +283,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     changes = ", ".join(spread_of(v) for v in ends(table, "changed"))
     return (
         *lines,
-        Agreement("accuracy", "test accuracy, by last layer over first", "reported", accuracy),
-        Agreement.of(AS_GOOD, table),
-        Agreement(
+        stated("accuracy", "test accuracy, by last layer over first", "reported", accuracy),
+        AS_GOOD,
+        stated(
             "changed",
             "1 − cosine of first filters before and after: smallest ratio, usual, largest",
             "reported", changes,
@@ -363,5 +361,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -60,7 +61,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The saddle, its curvature, and the end of the path."""
     s = settings_of(table)
     error = abs(float(table["curvature"]) + s["s"])
@@ -70,28 +71,33 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     near = float(np.linalg.norm(path, axis=1).min())
     end = float(table["path_loss"][-1] / table["path_loss"][0])
     return (
-        Agreement(
+        stated(
             "escape",
             "the saddle at zero has one way out, of curvature −s",
             "1 direction, −s to 1e-9",
             f"{int(table['index'])} direction, {float(table['curvature']):.6f}",
-            int(table["index"]) == 1 and error <= 1e-9,
+            float(int(table["index"]) == 1 and error <= 1e-9),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "end",
             "the path ends in the valley, final / initial loss",
             "≤ 1e-6",
             f"{end:.1e}",
-            end <= 1e-6,
+            end,
+            most=1e-6,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "conserved",
             "w₂² − w₁² along the path, drift relative to ‖w‖²",
             "≤ 5 % (finite steps)",
             f"{100 * drift:.2g} %",
-            drift <= 0.05,
+            drift,
+            most=0.05,
         ),
-        Agreement(
+        stated(
             "nearest", "smallest distance of the path from the saddle", "reported", f"{near:.3f}"
         ),
     )
@@ -153,5 +159,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

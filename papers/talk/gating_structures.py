@@ -9,7 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -147,7 +147,7 @@ OF_ALL = Measure(
 """All gatings of the figure."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Which gating is nearest to the ReLU networks, and whether it is the fastest."""
     gap, reached = distances(table), table["reached"].to_numpy()
     names = table["gating"].to_numpy()
@@ -162,22 +162,26 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             for k, name in enumerate(names)
         )
         lines += [
-            Agreement(
+            stated(
                 f"nearest-{delta:g}",
                 f"Δ = {delta:g}: the race nearest to the ReLU networks' loss",
                 "“the one which learns fastest dominates”, of one per sample and one per answer: "
                 + first,
                 f"{nearest}; {said}",
-                first == nearest,
+                float(first == nearest),
+                least=1,
+                rests=Basis.PAPER,
             ),
-            Agreement(
+            stated(
                 f"nearest-kept-{delta:g}",
                 f"Δ = {delta:g}: the same, of all gatings whose gates a ReLU network would keep",
                 f"the fastest of them: {best or 'there is none'}",
                 nearest,
-                best == nearest,
+                float(best == nearest),
+                least=1,
+                rests=Basis.PAPER,
             ),
-            Agreement(
+            stated(
                 f"fastest-{delta:g}",
                 f"Δ = {delta:g}: the fastest of all gatings here, kept or not",
                 "reported: being the fastest is not enough",
@@ -191,7 +195,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         for i in range(len(strength))
     ]
     lines.append(
-        Agreement(
+        stated(
             "order",
             "gatings of separate pathways: the order of times is that of input-output correlations",
             "“stronger input-output correlations” learn first: at every Δ",
@@ -199,7 +203,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
                 ", ".join(f"{names[k]} {strength[i, k]:.3f}" for k in plain)
                 for i in range(len(strength))
             ),
-            all(ordered),
+            float(all(ordered)),
+            least=1,
+            rests=Basis.PAPER,
         )
     )
     return tuple(lines)
@@ -280,5 +286,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

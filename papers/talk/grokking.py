@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.cells import where_from
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 from papers.talk.relative_scale import (
     SLIDE,
     Cells,
@@ -22,7 +24,6 @@ from papers.talk.relative_scale import (
     ratio_label,
     spread_of,
     trend,
-    where_from,
 )
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def soonest(table: xarray.Dataset) -> np.ndarray:
 
 SOONER = Measure(
     "sooner", "epochs to generalise: a large readout and small embedding over the usual scales",
-    sooner, most=1.0,
+    sooner, most=1.0, words="decreases the time to grokking",
 )  # fmt: skip
 """A decrease, in the talk's word: less than 1. Which scales decrease it, and against which others,
 the slide does not say: the direction is inferred, and the comparison is ours, with its leeway."""
@@ -210,7 +211,7 @@ FITS = Measure(
 """Without this there is nothing to call grokking."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Epochs to generalise at the largest ratio against the usual one, and over all ratios."""
     reached = times(table)
     small, usual, large = ends(reached, "generalised")
@@ -223,36 +224,33 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     lag = reached["generalised"] - reached["fitted"]
     return (
         *where_from(table),
-        Agreement.of(FITS, table),
-        Agreement(
+        FITS,
+        stated(
             "generalised",
             f"cells with an accuracy of {GENERAL} on the other sums", "reported; in the others, "
             "the last epoch counts as the time", f"{general} of {cells}",
         ),
-        Agreement(
+        stated(
             "by-ratio", "epochs to generalise, by readout over embedding", "reported", by_ratio,
         ),
-        Agreement(
+        stated(
             "lag",
             "epochs from fitting to generalising: smallest ratio, usual, largest", "reported",
             ", ".join(spread_of(v, ".4g") for v in ends(lag.to_dataset(name="lag"), "lag")),
         ),
-        Agreement.of(
-            SOONER, table, "decreases the time to grokking",
-            f"over seeds {spread_of(large / usual)}",
-        ),
-        Agreement(
+        replace(SOONER, beside=f"over seeds {spread_of(large / usual)}"),
+        stated(
             "seeds",
             "seeds in which a large readout and small embedding generalise sooner than usual",
             "all", f"{(large < usual).sum()} of {np.isfinite(large).sum()}",
-            bool((large < usual).all()),
+            float((large < usual).all()), least=1, rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "reverse",
             "epochs to generalise: a small readout and large embedding over the usual scales",
             "reported", spread_of(small / usual),
         ),
-        Agreement.of(IN_ORDER, table),
+        IN_ORDER,
     )  # fmt: skip
 
 
@@ -324,5 +322,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

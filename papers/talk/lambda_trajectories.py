@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -46,7 +47,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """The exact solution against flows; sigmoids near λ = 0, exponentials far from it."""
     gap = float(np.abs(table["exact"] - table["simulated"]).max() / table["exact"].max())
     lams = np.abs(table["lam"].to_numpy())
@@ -54,19 +55,23 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     first = (loss[:, 0] - loss[:, 1]) / (loss[:, :-1] - loss[:, 1:]).max(axis=1)
     small, large = first[lams.argmin()], first[lams.argmax()]
     return (
-        Agreement(
+        stated(
             "flow",
             "lambda_balanced against the flow, largest difference of loss relative to L(0)",
             "≤ 1e-8",
             f"{gap:.1e}",
-            gap <= 1e-8,
+            gap,
+            most=1e-8,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "slope",
             "initial slope of the loss over the steepest: 1 for an exponential, less for a sigmoid",
             "1 for the largest |λ|, less for the smallest",
             ", ".join(f"{v:.2f}" for v in first),
-            bool(large > 0.99 and small < 0.9),
+            float(large > 0.99 and small < 0.9),
+            least=1,
+            rests=Basis.PAPER,
         ),
     )
 
@@ -100,5 +105,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

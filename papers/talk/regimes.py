@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -70,7 +71,7 @@ def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
     return nr.GDLN(nr.Architecture.chain(*sizes)), data
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Rich at λ = 0 and small scales, lazy far from λ = 0 where the architecture permits."""
     mean = table["distance"].mean("seed").sortby("lam")
     small = mean.isel(scale=0)
@@ -81,28 +82,31 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     large = mean.isel(scale=-1).sel(lam=0.0, method="nearest").to_numpy() / rich
     shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())
     return (
-        Agreement(
+        stated(
             "rich",
             "kernel distance at λ = 0 and the smallest scale: funnel, square, inverted",
             "rich: > 0.05 each",
             ", ".join(f"{v:.3f}" for v in rich),
-            bool((rich > 0.05).all()),
+            np.min(rich),
+            least=0.05,
         ),
-        Agreement(
+        stated(
             "lazy",
             "the same at the largest |λ|, where the larger layer reaches every direction",
             "lazy: < 0.2 of that at λ = 0",
             shown(lazy),
-            bool(max(lazy.values()) < 0.2 * rich.min()),
+            max(lazy.values()),
+            most=0.2 * rich.min(),
         ),
-        Agreement(
+        stated(
             "delayed",
             "the same, where the larger layer itself must change",
             "rich after all (delayed): > 0.05",
             shown(late),
-            bool(min(late.values()) > 0.05),
+            min(late.values()),
+            least=0.05,
         ),
-        Agreement(
+        stated(
             "large-scale",
             "the same at λ = 0, from the largest scale over from the smallest",
             "reported; the talk: large weights are lazy, which would be < 0.2",
@@ -161,5 +165,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -18,7 +18,7 @@ from evidence.tables import made
 from neuralrace.sweeps import CellFile
 from papers.cells import origin_of, stored_rows, too_slow
 from papers.cells import origins as origins
-from papers.figure import Agreement, Setting, Settings
+from papers.figure import Setting, Settings
 
 if TYPE_CHECKING:
     import xarray
@@ -119,18 +119,6 @@ class Cells:
             {**numbers, "origin": (("ratio", "seed"), places)}, {"ratio": list(ratios)}
         )
         return table.assign_attrs(missing=len(ratios) * len(seeds) - len(rows))
-
-
-def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Where the numbers come from, and how many cells are missing."""
-    missing = int(table.attrs["missing"])
-    return (
-        Agreement("origins", "where the numbers come from", "reported", origins(table)),
-        Agreement(
-            "missing", "cells that are neither stored nor computed here, for want of a GPU",
-            "0", str(missing), missing == 0,
-        ),
-    )  # fmt: skip
 
 
 def ends(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Figure, Setting, Settings, noted, settings_of
 from papers.talk.animals import MODEL, OURS, deep_of, task_of
 from papers.talk.decisions import MARKS, colours
 
@@ -139,6 +139,7 @@ MEASURES = {
         levels,
         least=2,
         rests=Basis.PAPER,
+        words="a hierarchy of saddle points",
     ),
     "residual": Measure(
         "residual",
@@ -155,7 +156,12 @@ MEASURES = {
         rests=Basis.PAPER,
     ),
     "passing": Measure(
-        "passing", "share of animals that pass two saddles or more", passing, least=0.5, origin=1.0
+        "passing",
+        "share of animals that pass two saddles or more",
+        passing,
+        least=0.5,
+        origin=1.0,
+        words="dynamics pass near …",
     ),
     "graph": Measure(
         "graph",
@@ -169,11 +175,8 @@ MEASURES = {
 }
 """What ledger and figure's agreement judge; the bound of `passing`, ours, came after trial runs."""
 
-WORDS = {"levels": "a hierarchy of saddle points", "passing": "dynamics pass near …"}
-"""The talk's words for some of them."""
 
-
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Stationary points, rests and passages against the hierarchy that the talk names."""
     named, index = names(table), table["index"].to_numpy()
     rests = table["rest"].sel(of_rest="point").to_numpy().astype(int)
@@ -185,10 +188,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         "levels": ", ".join(f"{n} {i}" for n, i in zip(named, index, strict=True) if i),
         "rests": f"{where}; farthest {far:.2g}",
     }
-    return tuple(
-        Agreement.of(measure, table, WORDS.get(name, ""), beside.get(name, ""))
-        for name, measure in MEASURES.items()
-    )
+    return tuple(noted(MEASURES, beside))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
@@ -298,5 +298,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

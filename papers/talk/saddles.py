@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -89,7 +90,7 @@ def matched(table: xarray.Dataset) -> list[bool]:
     return [far <= reach and error <= 0.01 for run in stays(table) for _, far, error in run]
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Plateaus, found from the loss alone, against the listed saddles."""
     s = settings_of(table)
     hits = matched(table)
@@ -98,21 +99,25 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     orders = {tuple(point for point, _, _ in run) for run in runs}
     origin = len(s["values"]) * s["hidden"]
     return (
-        Agreement(
+        stated(
             "plateaus",
             f"plateaus of {s['least']:g} or longer that lie at one listed saddle, loss within 1 %",
             "all",
             f"{sum(hits)} of {len(hits)}, worst {worst:.1e}",
-            bool(hits) and all(hits),
+            float(bool(hits) and all(hits)),
+            least=1,
+            rests=Basis.PAPER,
         ),
-        Agreement(
+        stated(
             "escapes",
             "directions of escape from the origin",
             "hidden neurons times modes",
             f"{int(table['index'][0])}",
-            int(table["index"][0]) == origin,
+            float(int(table["index"][0]) == origin),
+            least=1,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "orders", "different sequences of saddles among the runs", "reported", str(len(orders))
         ),
     )
@@ -170,5 +175,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

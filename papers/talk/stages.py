@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, settings_of, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -74,7 +75,7 @@ def sharpness(table: xarray.Dataset) -> np.ndarray:
     return np.array(found)
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Chains against networks, and how transitions sharpen with depth."""
     gap = float(np.abs(table["simulated"] - table["exact"]).max())
     sharp = sharpness(table)[:, 0]
@@ -82,19 +83,23 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         f"D = {d}: {v:.2f}" for d, v in zip(settings_of(table)["depths"], sharp, strict=True)
     )
     return (
-        Agreement(
+        stated(
             "chains",
             "full networks act like several chains: largest difference of a mode's strength",
             "≤ 1e-6",
             f"{gap:.1e}",
-            gap <= 1e-6,
+            gap,
+            most=1e-6,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "sharpness",
             "half-time over the time from 10 to 90 %, strongest mode",
             "grows with depth",
             text,
-            bool((np.diff(sharp) > 0).all()),
+            np.min(np.diff(sharp)),
+            least=0,
+            rests=Basis.PAPER,
         ),
     )
 
@@ -130,5 +135,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Agreement, Figure, Setting, Settings
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings, stated
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -62,7 +63,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Modes from symmetry against the covariance; the rate at which samples converge."""
     worst = 0.0
     for covariance, values in zip(
@@ -73,19 +74,22 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     number = table["features"].to_numpy()
     slope = np.log(error[:, -1] / error[:, 0]) / np.log(number[-1] / number[0])
     return (
-        Agreement(
+        stated(
             "symmetry",
             "modes from symmetry against the covariance, eigenvalues",
             "≤ 1e-10",
             f"{worst:.1e}",
-            worst <= 1e-10,
+            worst,
+            most=1e-10,
+            rests=Basis.THEOREM,
         ),
-        Agreement(
+        stated(
             "sample-rate",
             "error of sampled eigenvalues ∝ features^p: p for every world",
             "−0.5 within 0.1",
             ", ".join(f"{v:.2f}" for v in slope),
-            bool((np.abs(slope + 0.5) <= 0.1).all()),
+            np.max(np.abs(slope + 0.5)),
+            most=0.1,
         ),
     )
 
@@ -136,5 +140,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Agreement, Figure, Setting, settings_of
+from papers.figure import Figure, Setting, settings_of, stated
 from papers.mhs import fig2
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ BEFORE = Measure(
     "before",
     f"share of the weight with XoR gates at 0 < Δ ≤ {EARLY}, where linear gates would do: least",
     least_nonlinear, least=MOSTLY,
+    words="nonlinear representations emerge before they are strictly necessary",
 )  # fmt: skip
 """Nonlinear although a linear solution exists."""
 
@@ -61,7 +63,7 @@ AFTER = Measure(
 """Linear where the third coordinate is strong."""
 
 
-def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     """Where the gates are nonlinear although a linear solution exists, and where they are not."""
     delta, xor = emergence(table)
     linear = table["share"].sel(gating="linear").mean("seed").to_numpy()
@@ -69,17 +71,19 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     boundary = fig2.boundary(delta, linear, xor)
     final = float((table["relu"].isel(time=-1) / table["relu"].isel(time=0)).max())
     return (
-        Agreement(
+        stated(
             "learned",
             "the task is learned: final over initial loss of the ReLU networks, worst Δ and seed",
-            "≤ 1 %", f"{final:.1e}", final <= 0.01,
+            "≤ 1 %", f"{final:.1e}", final, most=0.01,
         ),
-        Agreement.of(
-            BEFORE, table, "nonlinear representations emerge before they are strictly necessary",
-            ", ".join(f"{d:g}: {v:.0%}" for d, v in zip(delta[early], xor[early], strict=True)),
+        replace(
+            BEFORE,
+            beside=", ".join(
+                f"{d:g}: {v:.0%}" for d, v in zip(delta[early], xor[early], strict=True)
+            ),
         ),
-        Agreement.of(AFTER, table, beside=f"Δ = {delta[-1]:g}"),
-        Agreement(
+        replace(AFTER, beside=f"Δ = {delta[-1]:g}"),
+        stated(
             "crossing",
             "Δ at which linear gates have more weight than XoR gates", "reported; the races cross "
             f"at √(2/3) = {fig2.CROSSOVER:.3f}", f"{boundary:.3f}",
@@ -173,5 +177,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=fig2.compute,
     draw=draw,
-    agreement=agreement,
+    measures=measures,
 )

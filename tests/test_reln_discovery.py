@@ -365,7 +365,6 @@ def test_a_part_is_measured_by_the_loss_of_answering_zero():
     gap = np.trapezoid(np.abs(part.loss - other.loss), part.time) / np.ptp(part.time)
     assert part.loss[0] < 0.9 * np.mean(data.y["y"] ** 2) / 2  # a unit of its own would show
     assert found.discrepancy == pytest.approx(gap / (np.mean(data.y["y"] ** 2) / 2))
-    assert f"discrepancy of {100 * found.discrepancy:.2f} % of the loss of answering" in str(found)
     whole = nr.reln.discover(run, data, pathways=1)
     assert whole.discrepancy == whole.followed[0].mean and "of the initial loss" in str(whole)
 
@@ -481,15 +480,13 @@ def test_a_curve_without_an_elbow_is_said_to_have_none():
     run, data, _ = planted(1)
     found = nr.reln.discover(run, data, pathways="elbow", most=3)
     assert found.has_elbow is False
-    assert "No elbow: the loss is off by" in str(found) and "by no less with more" in str(found)
+    assert "no elbow" in [said.id for said in found.sentences()]
     curve = {1: 0.8, 2: 0.1, 3: 0.09}
     assert replace(found, curve=curve).has_elbow
-    assert "No elbow" not in str(replace(found, curve=curve))
+    assert "no elbow" not in [said.id for said in replace(found, curve=curve).sentences()]
     flat = replace(found, curve={1: 0.02, 2: 0.014, 3: 0.015})
     assert flat.has_elbow is False
-    assert "off by 2.00 % of the initial loss with one pathway, and still by 1.40 % with 2" in str(
-        flat
-    )
+    assert "no elbow" in [said.id for said in flat.sentences()]
     assert replace(found, curve={}).has_elbow is None
 
 

@@ -412,7 +412,7 @@ def test_curves_of_one_name_share_a_colour_and_kinds_differ():
     )
     found = chart.strokes(more)
     assert found[:2] == ["var(--simulation0)", "var(--theory0)"]
-    assert found[3:] == ["var(--simulation1)", "var(--theory1)"]
+    assert found[3:] == ["var(--simulation2)", "var(--theory2)"]  # orange is that of relu
     assert [chart.label(c) for c in curves.curves] == ["xor", "xor, theory", "ReLU"]
     many = Curves([Curve(f"c{i}", [0, 1], [i, i]) for i in range(12)])
     assert len(set(chart.strokes(many))) == 12

@@ -31,7 +31,8 @@ def test_compare_by_hand_on_different_grids():
     assert found.mean == pytest.approx((0.125 + 0.5) / 1.5 / 2, rel=1e-14)
     assert found.max == pytest.approx(0.5, rel=1e-14)
     assert nr.compare(later, a).mean == pytest.approx((0.125 + 0.5) / 1.5, rel=1e-14)
-    assert str(nr.compare(a, a)) == "max 0.00 %, mean 0.00 % of the initial loss over t = 0 to 2"
+    same = nr.compare(a, a)
+    assert (same.mean, same.max, same.start, same.end) == (0, 0, 0, 2)
 
 
 @pytest.mark.parametrize("every", [5, 20, 200])
@@ -70,7 +71,6 @@ def test_compare_of_outputs_by_hand():
     # ‖o_a − o_b‖ = √2 · 2t on every sample, and √(2 L(0)) = 4
     found = nr.compare(a, b)
     assert found.outputs == pytest.approx(np.sqrt(2) * 2 / 4, rel=1e-14)
-    assert "outputs 70.71 %" in str(found)
     c = run([0, 2], [0, 0], [3, 3])
     assert nr.compare(a, c).outputs == pytest.approx(2 / 4, rel=1e-14)
     fewer = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.zeros((2, 2, 2))}})
@@ -175,10 +175,7 @@ def test_compare_refuses_other_clocks_and_losses():
         nr.compare(run(clock="steps"), run(clock="approximate flow"))
     assert nr.compare(run(clock="steps"), run(clock="steps")).mean == 0
     about = nr.compare(run(), run(clock="approximate flow"))
-    assert (
-        str(about)
-        == "max 0.00 %, mean 0.00 % of the initial loss over t = 0 to 1; time is approximate"
-    )
+    assert (about.max, about.mean, about.end) == (0, 0, 1) and about.notes
     with refuses("loss"):
         nr.compare(run(), run(loss="cross_entropy"))
     assert nr.compare(run(loss="squared"), run()).mean == 0
@@ -223,7 +220,7 @@ def test_outputs_of_other_losses_are_compared_in_units_of_how_far_they_moved():
 
     found = nr.compare(run(o, "cross_entropy"), run(o + 2.0, "cross_entropy"))
     assert found.outputs == pytest.approx(np.sqrt(8) / np.sqrt((25 + 1) / 2))
-    assert "outputs 78.45 % of how far they moved" in str(found) and "moved" in found.unit
+    assert "moved" in found.unit
     plain = nr.compare(run(o, "squared"), run(o + 2.0, "squared"))
     assert plain.outputs == pytest.approx(np.sqrt(8) / np.sqrt(1.4)) and "error" in plain.unit
     still = run(0 * o, "cross_entropy")

@@ -105,11 +105,16 @@ DASHES = (
 """The dashes of theories without a simulation of the same name, so that grey tells them apart."""
 
 
+ORANGE = 1
+"""The place of the orange in the cycle of colours."""
+
+
 @door
 def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
     """The place in the cycle of colours of each curve, given by kind and name, in order.
 
     A name has one place in all kinds; a new name has the first place that is free in its kind.
+    Beside a lone curve of the kind `relu`, whose colour is a pale orange, orange is not free.
 
     ```python
     >>> from neuralrace.plot import colour_places
@@ -119,9 +124,11 @@ def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], in
     ```
     """
     found: dict[tuple[str, str], int] = {}
+    pale = {ORANGE} if (len({name for kind, name in curves if kind == "relu"}) == 1) else set()
     for kind, name in curves:
         elsewhere = [place for (_, other), place in found.items() if other == name]
         taken = {place for (other, _), place in found.items() if other == kind}
+        taken |= pale if kind != "relu" else set()
         free = next(i for i in range(len(taken) + 1) if i not in taken)
         found.setdefault((kind, name), elsewhere[0] if elsewhere else free)
     return found

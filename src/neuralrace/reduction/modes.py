@@ -258,9 +258,10 @@ class ModeTable(Result):
         words = {n: n if n in self.unnamed else self.meaning(n) for n in self.names}
         named = [f"{words[self.names[i]]} (s = {self.drive[i]:.3g})" for i in others[:SAID]]
         named += [f"{len(others) - SAID} more"] * (len(others) > SAID)
-        left = f"{several(named)} {'has' if len(others) == 1 else 'have'} no half-time in closed "
-        place = "and may come before, between or after these" if timed else "race.solve follows it"
-        return f"{order}{'; ' * bool(timed)}{left}form, {place}."
+        which = several(named)
+        if not timed:
+            return f"No half-time is known in closed form: {which}. race.solve has their course."
+        return f"{order}; no closed form for {which}, which may come at any time."
 
     def _meanings(self, modes: Sequence[int]) -> str:
         """What modes of one half-time tell apart; what several of them do is said once."""

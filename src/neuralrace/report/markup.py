@@ -123,7 +123,7 @@ class _Places:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     made = Environment(
         loader=PackageLoader("neuralrace.report"), autoescape=True, undefined=StrictUndefined
@@ -133,6 +133,7 @@ def _environment() -> Environment:
         "asset": lambda name: Markup(_asset(name)),
         "cells": _cells,
         "described": chart.described,
+        "dotted": lambda name: Markup(str(escape(name)).replace(".", ".<wbr>")),
         "drawing": chart.drawing,
         "embedded": _embedded,
         "formula": lambda equation: Markup(formula(equation.expressions)),
@@ -163,7 +164,7 @@ def _inline(text: str) -> Markup:
     """Escaped text, words between backticks as code; numbers are not parted from their signs."""
     from markupsafe import Markup, escape
 
-    kept = re.sub(r"(?<=\d) (?=%)|(?<=\bt) (?==)|(?<=\bt =) (?=\d)", "\u00a0", str(text))
+    kept = re.sub(r"(?<=\d) (?=%)|(?<=\b\w) (?==)|(?<=\b\w =) (?=\d)", "\u00a0", str(text))
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(kept))))
 
 

@@ -21,6 +21,7 @@ from neuralrace.checks import entries, one_of, real_array, shown
 from neuralrace.errors import NeuralRaceError, check_kind, require
 from neuralrace.plot import FORMATS, current_look, picture_bytes
 from neuralrace.results import Result, as_text
+from neuralrace.text import plain
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -287,7 +288,7 @@ class Picture:
             file_name(self.source)
         elif not self.source.startswith(b"\x89PNG") and b"<svg" not in self.source[:2000]:
             raise NeuralRaceError(
-                "this is no picture that a page can show",
+                "a page cannot show this picture",
                 got=f"bytes that begin with {self.source[:12]!r}",
                 wanted="an SVG or a PNG file as bytes",
                 fix="Picture.of(figure, alt=…) makes one from a figure of matplotlib",
@@ -389,7 +390,7 @@ class Setting:
     @property
     def is_default(self) -> bool:
         """Whether no default is given, or the value equals it; lists and tuples are alike."""
-        return self.default is None or _plain(self.value) == _plain(self.default)
+        return self.default is None or plain(self.value) == plain(self.default)
 
 
 @final
@@ -508,10 +509,6 @@ def file_name(name: object) -> str:
 def _check_optional_file(name: str) -> None:
     if name:
         file_name(name)
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _csv(rows: Sequence[Sequence[Cell]]) -> str:

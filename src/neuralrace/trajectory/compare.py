@@ -14,6 +14,7 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
+from neuralrace.text import percent
 from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory, check_single
@@ -52,7 +53,7 @@ class Comparison(Result):
     >>> import neuralrace as nr
     >>> a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
     >>> print(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])))
-    max 10.00 %, mean 7.50 % of the initial loss over t = 0 to 2
+    max 10 %, mean 7.5 % of the initial loss over t = 0 to 2
 
     ```
     """
@@ -102,13 +103,13 @@ class Comparison(Result):
 
     def sentences(self) -> tuple[Sentence, ...]:
         """The differences, over which time, and what to keep in mind."""
-        text = f"max {self.max:.2%}, mean {self.mean:.2%} of the initial loss"
+        text = f"max {percent(self.max)}, mean {percent(self.mean)} of the initial loss"
         text += f" over t = {self.start:.4g} to {self.end:.4g}"
         text += "" if self.whole else ", where the other ends"
         if self.outputs is not None:
-            text += f"; outputs {self.outputs:.2%}"
+            text += f"; outputs {percent(self.outputs)}"
             text += " of how far they moved" if self.unit == MOVED else ""
-        return (Sentence("apart", "; ".join([text.replace("%", " %"), *self.notes])),)
+        return (Sentence("apart", "; ".join([text, *self.notes])),)
 
     def _printed(self) -> None:
         """Nothing of the table: the sentence has its numbers."""
@@ -220,7 +221,7 @@ def compare(
     fall = max(largest_fall(np.interp(grid, run.time, run.loss)) for run in (reference, other))
     if fall > COARSE:
         notes += (
-            f"the loss falls by {100 * fall:.0f} % between two records: differences there are not "
+            f"the loss falls by {percent(fall)} between two records: differences there are not "
             "seen",
         )
     return Comparison(

@@ -208,7 +208,7 @@ class Discovery(Result):
         clusters = self.layers[one_of("node", node, self.layers, "leave out node for the first")]
         if label is not None:
             one_of("label", label, self.base.labels, "or leave it out")
-        rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
+        rows = [f"{node}_{k + 1}, {percent(s)}" for k, s in enumerate(clusters.share)]
         order, _ = in_groups(self.base, label)
         ax = draw_matrix(clusters.centroid[:, order], rows=rows, scale="how often on", ax=ax)
         name_columns(ax, self.base, label)
@@ -286,12 +286,12 @@ class Discovery(Result):
             yield Sentence("withheld", text)
         else:
             text = f"A gated network with {many} follows {numbered(len(self.runs), 'run', '1')} "
-            text += f"with a mean discrepancy of {100 * self.discrepancy:.2f} % of {self._whole}"
+            text += f"with a mean discrepancy of {percent(self.discrepancy)} of {self._whole}"
             elbow = ", but no number of pathways stands out" * (self.has_elbow is False)
             yield Sentence("follows", f"{text}{elbow}.")
             fall = max(largest_fall(r.loss) * float(r.loss[0]) / self._unit(r) for r in self.runs)
             if fall > COARSE:
-                text = f"The loss falls by {100 * fall:.0f} % between two records, and differences "
+                text = f"The loss falls by {percent(fall)} between two records, and differences "
                 yield Sentence("coarse", f"{text}there are not seen: record more often.")
         for node, each in layers:
             off, empty = float(each.share @ each.mismatch), len(each) - len(np.unique(each.member))
@@ -301,7 +301,7 @@ class Discovery(Result):
             text += f"; {each.sampling}" if each.sampling else ""
             yield Sentence("differ", f"{text}.")
         if self.curve:
-            tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
+            tried = ", ".join(f"{k}: {percent(value)}" for k, value in self.curve.items())
             yield Sentence("curve", f"By number of pathways: {tried}.")
         if self.has_elbow is False:
             text = f"No elbow: {no_elbow(self.curve, self._whole)}."
@@ -507,10 +507,10 @@ def elbow(discrepancy: ArrayLike) -> int:
 def no_elbow(curve: Mapping[int, float], whole: str = "the initial loss") -> str:
     """How the discrepancy depends on the number of pathways where no number stands out."""
     best = min(curve, key=lambda k: curve[k])
-    first = f"{100 * curve[1]:.2f} % of {whole} with one pathway"
+    first = f"{percent(curve[1])} of {whole} with one pathway"
     if best == 1:
         return f"the loss is off by {first}, and by no less with more"
-    return f"the loss is off by {first}, and still by {100 * curve[best]:.2f} % with {best}"
+    return f"the loss is off by {first}, and still by {percent(curve[best])} with {best}"
 
 
 def _count(value: object) -> int:

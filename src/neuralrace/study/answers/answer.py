@@ -35,8 +35,8 @@ def picture_size() -> tuple[float, float]:
 class Answer(Result):
     """The answer to one question of a study.
 
-    `result` has its table, and its sentences where `said` has no others; those whose ids are in
-    `short` stand at the top of the report, or the first one. `parts` are what the report shows of
+    `result` has its table and its sentences; those whose ids are in `short` stand at the top of the
+    report, or the first one. `parts` are what the report shows of
     it; they are made on first use, because a sweep needs the `numbers` alone. `value` is the
     library's own object, such as a `Contest`. `data` are tables to keep as netCDF, by the name of
     the file.
@@ -60,7 +60,6 @@ class Answer(Result):
     make_parts: Callable[[], Sequence[Part]]
     numbers: Mapping[str, float]
     value: Any
-    said: tuple[Sentence, ...] = ()
     short: Collection[str] = ()
     data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
 
@@ -78,7 +77,7 @@ class Answer(Result):
 
     def sentences(self) -> tuple[Sentence, ...]:
         """The answer in words, the most important sentence first."""
-        return self.said or self.result.sentences()
+        return self.result.sentences()
 
     @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:

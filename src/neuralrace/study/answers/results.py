@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, final
 
 import numpy as np
 
+from neuralrace.contests import Contest, Lead
 from neuralrace.errors import check_kind
 from neuralrace.explanation import Explanation
 from neuralrace.reduction import ModeTable, Race
@@ -287,7 +288,8 @@ def race_sentence(race: Race) -> str:
     scalar, count = sum(block.is_scalar for block in race.blocks), len(race.blocks)
     if not race.reduces:
         return "does not reduce: one block holds all, and is solved as it is."
-    kind = "scalar modes" if scalar == count else f"blocks, {scalar} of them scalar"
+    some = f", {scalar} of them scalar" * bool(scalar)
+    kind = "scalar modes" if scalar == count else f"blocks{some}"
     what = f"reduces to {count} independent {kind}"
     if count == 1:
         what = f"reduces to one {'scalar mode' if scalar else 'block'}"
@@ -331,6 +333,34 @@ class Told(Result, Generic[R]):
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """That of the result."""
         return self.found.plot(ax=ax)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Contested(Told[Contest]):
+    """A contest and who leads at other losses; `beside`, below an answer about the network."""
+
+    leads: Sequence[Lead]
+    beside: bool
+
+    @property
+    def caption(self) -> str:
+        """What the times of its table refer to."""
+        found = self.found
+        levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
+        learns = " Learns: the share of the loss that these gates can learn."
+        shown = "learns" in found._printed()
+        return f"Time to a loss of {levels}; start: {found.start}.{learns * shown}"
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Those of the contest; its caption and the study say what they refer to."""
+        said = (s for s in self.found.sentences(leads=self.leads) if s.id not in ELSEWHERE)
+        among = "Among gatings, " * self.beside
+        return tuple(Sentence(s.id, among * (s.id == "first") + s.text) for s in said)
+
+
+ELSEWHERE = ("basis", "unchecked")
+"""Sentences of a contest of which the caption of its table, or the study, says more."""
 
 
 @final

@@ -11,17 +11,13 @@ from neuralrace.contests import Contest, Entrant, leads, moments
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.results import Sentence
 from neuralrace.study.answers.answer import Answer, printed
-from neuralrace.study.answers.results import Reduced
+from neuralrace.study.answers.results import Contested, Reduced
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
-
-ELSEWHERE = ("basis", "unchecked")
-"""Sentences of a contest of which the caption of its table, or the study, says more."""
 
 SHORT = ("first", "never", "kept", "expected", "limit", "lead")
 """Those that stand at the top of the report."""
@@ -46,16 +42,13 @@ def contest(work: Work) -> Answer:
     losses = _losses(entrants)
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     every = leads(losses.curves[0].x, curves) if curves else ()
-    said = tuple(s for s in found.sentences(leads=every) if s.id not in ELSEWHERE)
-    short = SHORT
-    if work.asks("relu"):  # which is about the network itself
-        short = BESIDE
-        among = lambda s: Sentence(s.id, f"Among gatings, {s.text}") if s.id == "first" else s
-        said = tuple(map(among, said))
+    beside = work.asks("relu")  # which is about the network itself
+    told = Contested(found, every, beside)
 
     def parts() -> list[Part]:
         _ = found.leads  # which the library prints too
-        return [_table(found), losses, *([] if check is None else [printed(found)])]
+        table = Table.of(told, told.caption, "contest.csv")
+        return [table, losses, *([] if check is None else [printed(found)])]
 
     numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
@@ -63,7 +56,8 @@ def contest(work: Work) -> Answer:
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     title = "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?"
-    return Answer("contest", title, found, parts, numbers, found, said, short)
+    short = BESIDE if beside else SHORT
+    return Answer("contest", title, told, parts, numbers, found, short=short)
 
 
 def _known_time(entrant: Entrant) -> float:
@@ -112,15 +106,6 @@ def contest_sentences(
     check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
     said = found.sentences(leads=leads(times, losses))
     return [s.text for s in said if s.id in ("first", "lead", "limit")]
-
-
-def _table(found: Contest) -> Table:
-    levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
-    caption = (
-        f"Time to a loss of {levels}; start: {found.start}. Learns: the share of the loss that "
-    )
-    caption += "these gates can learn."
-    return Table.of(found, caption, "contest.csv")
 
 
 def _losses(entrants: Mapping[str, Any]) -> Curves:

@@ -602,14 +602,12 @@ def test_what_does_not_know_ties_says_so():
     auto = nr.Architecture.autoencoder(3, 2)
     eye = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
     calls = [
-        lambda: nr.contest({"a": (arch, data), "b": (arch, data)}, scale=1e-3),
-        lambda: nr.reln.activity(run, data),
-        lambda: nr.reln.discover(run, data),
+        lambda: nr.contest({"a": (arch, data)}, start=0.1, bias=True),
+        lambda: nr.reln.sliding_over(run, data),
         lambda: nr.reln.sliding_gates(
             nr.ReLUNetwork(auto), {"W1": np.eye(2, 3)}, eye, learning_rate=0.1
         ),
         lambda: nr.reln.consistency(arch, data, scale=1e-3),
-        lambda: nr.explain(run, data=data),
         lambda: nr.linear.balance(nr.GDLN(auto), {"W1": np.eye(2, 3)}),
         lambda: nr.linear.saddles(nr.GDLN(auto), eye),
         lambda: nr.analysis.alignment(net, net.init(0), {v: np.eye(2) for v in arch.inputs}),

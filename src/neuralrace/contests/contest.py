@@ -398,7 +398,8 @@ def contest(
     covers the first half of learning, from small weights. How often it was right on 18 tasks is
     measured in docs/kept.md. Aligned gates are known for one hidden layer. Where a candidate has
     several, it is checked layer by layer, and there is no reference: how long a deeper network
-    takes is not known.
+    takes is not known. Where candidates share weights, such as recurrent pathways, there is no
+    check: what holds for one step is not known for several.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
     targets, with different gates and graphs (a candidate may read other input nodes than the rest;

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import TRANSPOSED, Architecture
 from neuralrace.checks import random_key
 from neuralrace.contests.pictures import candidate_colours
 from neuralrace.contests.times import Candidates, Entrant
@@ -132,7 +132,7 @@ def _supplied(
     name: str, arch: Architecture, data: Dataset, weights: Mapping[str, np.ndarray]
 ) -> Float[np.ndarray, " T"]:
     """⟨o_c·y⟩/⟨‖y‖²⟩ of one candidate c at every recorded time."""
-    mine = {edge: weights[_name(name, edge)] for edge in arch.edges}
+    mine = {edge: weights[_name(name, edge)] for edge in arch.matrices}
     outputs = jax.vmap(lambda w: GDLN(arch)(w, data))(mine)
     p = np.asarray(data.probability)[:, None]
     got = sum((p * np.asarray(outputs[v]) * np.asarray(y)).sum((1, 2)) for v, y in data.y.items())
@@ -142,9 +142,9 @@ def _supplied(
 def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[str, float]:
     """The standard deviation of every edge; if all edges start at one value b, it is b √(2/N)."""
     if scale is not None:
-        return dict.fromkeys(arch.edges, scale)
+        return dict.fromkeys(arch.matrices, scale)
     require(
-        entrant.number is not None and arch.path_lengths == {2},
+        entrant.number is not None and arch.path_lengths == {2} and not arch.ties,
         "it is not known which random weights correspond to this start",
         got=entrant.start.description,
         wanted="a contest by scale, or by one number on pathways of two edges",
@@ -153,7 +153,7 @@ def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[st
     return {
         edge: abs(entrant.number or 0.0)
         * float(np.sqrt(2 / arch.sizes[t if s in arch.inputs else s]))
-        for edge, (s, t) in arch.edges.items()
+        for edge, (s, t) in arch.matrix_ends.items()
     }
 
 
@@ -166,7 +166,7 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     names = [
         _name(name, part)
         for name, (arch, _) in candidates.items()
-        for part in (*arch.hidden, *arch.edges)
+        for part in (*arch.hidden, *arch.edges, *arch.ties)
     ]
     require(
         len(set(names)) == len(names),
@@ -178,6 +178,8 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     first = next(iter(candidates.values()))[1]
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}
+    ties: dict[str, list[str]] = {}
+    frozen: dict[str, Any] = {}
     gates: dict[str, np.ndarray] = {}
     x: dict[str, Array] = {}
     for name, (arch, data) in candidates.items():
@@ -195,6 +197,10 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
                     wanted="one gate per sample for inputs and outputs",
                     fix="gate hidden nodes instead",
                 )
+        frozen |= {_name(name, edge): value for edge, value in arch.frozen.items()}
+        for tie, members in arch.ties.items():
+            parts = ((m.removesuffix(TRANSPOSED), m.endswith(TRANSPOSED)) for m in members)
+            ties[_name(name, tie)] = [_name(name, e) + TRANSPOSED * turned for e, turned in parts]
         for edge, (s, t) in arch.edges.items():
             edges[_name(name, edge)] = (place[s], place[t])
             for v in (s, t):
@@ -202,7 +208,7 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
                     gates[_name(name, edge)] = gates.get(_name(name, edge), 1.0) * np.asarray(
                         data.gates[v]
                     )
-    return Architecture(sizes, edges), replace(first, x=x, gates=gates)
+    return Architecture(sizes, edges, ties, frozen), replace(first, x=x, gates=gates)
 
 
 def _name(candidate: str, part: str) -> str:

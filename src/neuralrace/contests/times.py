@@ -351,6 +351,7 @@ def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
     """A candidate whose hidden nodes read an input that is always one."""
     if BIAS in arch.sizes:
         return arch, data
+    check_untied(arch, "bias=True in a contest")
     edges = {f"{BIAS}_{node}": (BIAS, node) for node in arch.hidden}
     return Architecture({**arch.sizes, BIAS: 1}, {**arch.edges, **edges}), with_bias(data)
 
@@ -377,7 +378,6 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
     what = f"candidate {name!r}"
     check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
     check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
-    check_untied(arch, "a contest")
     return arch, data
 
 
@@ -424,8 +424,9 @@ def expected_start(race: Race, scale: float) -> Start:
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2. In the wide limit the mode starts with this strength: both edges
     at b = σ √(N/2). If the hidden layer has several inputs or outputs, u and v extend over all of
-    them, and the edge to output k starts at b |u_k|: an output node and its parts start alike. No
-    such average is known for pathways of other lengths; they need actual weights.
+    them, and the edge to output k starts at b |u_k|: an output node and its parts start alike. A
+    recurrent pathway starts so too, its W_h at 0. No such average is known for other pathways;
+    they need actual weights.
 
     ```python
     >>> import neuralrace as nr
@@ -445,10 +446,11 @@ def _expected(race: Race, scale: float, what: str) -> Start:
     found = start_from_scale(race.blocks, race.split, race.outside, scale)
     if found is None:
         raise NeuralRaceError(
-            f"{what} has pathways of other than two edges: their average start from random "
-            "weights is not known",
-            got=f"scale = {scale:g}",
-            wanted="pathways input → hidden → output",
+            f"the average start of {what} from random weights is not known",
+            got=f"scale = {scale:g}, and pathways of other than two edges, or shared weights "
+            "that decide which modes grow",
+            wanted="pathways input → hidden → output, or scalar modes of a recurrent network "
+            "without delay",
             fix="start={name: net.init(key, scale)} starts from actual weights, "
             "start=0.01 from an aligned number",
         )

@@ -44,6 +44,9 @@ LAYERS = "checked layer by layer only; how long a deeper network takes is not kn
 """The note on candidates with more than one hidden layer."""
 
 
+SHARED = "what neurons that share weights align to is not known"
+"""Why there is no reference for candidates with shared weights."""
+
 PAST = "an output bias learns past all gates; what neurons align to beside it is not known"
 """Why there is no reference where candidates have an output bias."""
 
@@ -374,7 +377,10 @@ def check(
     kept: dict[str, float] = {}
     unchecked: dict[str, str] = {}
     with progress(len(entrants) + 3, "checking gates", "gatings") as advance:
-        if any(is_deep(entrant) for entrant in entrants.values()):
+        archs = [entrant.race.arch for entrant in entrants.values()]
+        if any(arch.ties or arch.frozen for arch in archs):
+            reference, reason = None, SHARED
+        elif any(is_deep(entrant) for entrant in entrants.values()):
             reference, reason = None, f"some candidates have several hidden layers, {LAYERS}"
         elif any(has_output_bias(entrant) for entrant in entrants.values()):
             reference, reason = None, PAST

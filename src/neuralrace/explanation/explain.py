@@ -35,6 +35,7 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Count, Key
+from neuralrace.weights import check_untied
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
 """What can be in the table; `gatings` are the user's own."""
@@ -245,6 +246,7 @@ def _row(
         _check_depth(net.arch, hidden_layers(arch))
         return question.gating(name, arch, gated, asked), ()
     if row == "aligned":
+        check_untied(net.arch, "the row 'aligned'")
         _check_depth(net.arch, 1)
         pair = aligned(task, width=neuron_count(net.arch), key=asked.key, leak=net.leak)
         return question.gating(name, *pair, asked), ()
@@ -264,6 +266,7 @@ def _row(
         last = many[0].isel(time=[-1])
         own = discover(last, data, {v: few.arch.sizes[v] for v in few.arch.hidden}, key=asked.key)
         return replace(made, found=own), ()
+    check_untied(net.arch, f"the row {row!r}")
     _check_depth(net.arch, 1)
     if row == "staged":
         run = staged(runs[0], data, stages=asked.stages)

@@ -80,8 +80,8 @@ class Question:
         A neuron that grows with equal weights before and after it does so from the mean of the
         two: its growing part (w·u + a·v)/√2 has the variance (σ_w² + σ_a²)/2.
         """
-        ends = self.net.arch.edges
-        squares = [s**2 for edge, s in self.spreads.items() if ends[edge][0] != BIAS]
+        ends = self.net.arch.matrix_ends
+        squares = [s**2 for name, s in self.spreads.items() if ends[name][0] != BIAS]
         return float(np.sqrt(np.mean(squares)))
 
     def spreads_on(self, arch: Architecture) -> dict[str, float]:
@@ -91,11 +91,13 @@ class Question:
         depth are the same; one that the network has no like of takes the common `scale`.
         """
         mine: dict[tuple[str | int, str | int], list[float]] = {}
+        own, roles = self.net.arch.matrix_of, _roles(arch)
         for edge, ends in _roles(self.net.arch).items():
-            mine.setdefault(ends, []).append(self.spreads[edge] ** 2)
+            if edge in own:
+                mine.setdefault(ends, []).append(self.spreads[own[edge][0]] ** 2)
         return {
-            edge: float(np.sqrt(np.mean(mine.get(ends, self.scale**2))))
-            for edge, ends in _roles(arch).items()
+            name: float(np.sqrt(np.mean(mine.get(roles[members[0][0]], self.scale**2))))
+            for name, members in arch.matrices.items()
         }
 
     @property
@@ -126,11 +128,11 @@ class Question:
         """
         arch, hidden = self.net.arch, set(self.net.arch.hidden)
         sizes = {v: min(n, most) if v in hidden else n for v, n in arch.sizes.items()}
-        few = ReLUNetwork(Architecture(sizes, dict(arch.edges)), leak=self.net.leak)
+        few = ReLUNetwork(arch.with_sizes(sizes), leak=self.net.leak)
         spreads = dict(self.spreads)
-        for edge, ends in arch.edges.items():
+        for name, ends in arch.matrix_ends.items():
             inside = [(arch.sizes[v] / sizes[v]) ** 0.5 for v in ends if v in hidden]
-            spreads[edge] *= float(np.prod(inside) ** (1 / max(len(inside), 1)))
+            spreads[name] *= float(np.prod(inside) ** (1 / max(len(inside), 1)))
         return few, spreads
 
     def gating(
@@ -346,7 +348,7 @@ def neuron_count(arch: Architecture) -> int:
 
 def weight_count(arch: Architecture) -> int:
     """How many weights a network has."""
-    return sum(arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
+    return sum(rows * columns for rows, columns in arch.shapes.values())
 
 
 def _variables(arch: Architecture, data: Dataset) -> int:

@@ -17,7 +17,6 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
-from neuralrace.reduction.mode_form import block_form
 from neuralrace.reduction.start import (
     LARGE_HOLDS,
     Start,
@@ -376,9 +375,11 @@ def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
     found = start_from_scale(race.blocks, race.split, race.outside, weight_scale(scale))
     if found is None:
         raise NeuralRaceError(
-            "the average start from random weights is known for pathways of two edges alone",
-            got=f"scale = {scale:g}, and pathways of other lengths",
-            wanted="pathways input → hidden → output",
+            "the average start of these pathways from random weights is not known",
+            got=f"scale = {scale:g}, and pathways of other than two edges, or shared weights "
+            "that decide which modes grow",
+            wanted="pathways input → hidden → output, or scalar modes of a recurrent network "
+            "without delay",
             fix="race.modes(0.1) starts every edge at that number",
         )
     return found
@@ -388,7 +389,7 @@ def _times(race: Race, start: Start) -> tuple[np.ndarray, np.ndarray]:
     """The final strength and the half-time of every block; NaN where no closed form is known."""
     found = np.full((2, len(race.blocks)), np.nan)
     for i, block in enumerate(race.blocks):
-        form = block_form(block, start.weights[i]) if block.is_scalar else None
+        form = race._form(i, start) if block.is_scalar else None
         if form is not None and np.isfinite(form.final):
             past = form.initial >= form.final / 2
             found[:, i] = form.final, 0.0 if past else float(form.time_to(form.final / 2))

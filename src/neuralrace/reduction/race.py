@@ -19,7 +19,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.find_blocks import Exactness, find_blocks
 from neuralrace.reduction.merging import MAX_VARIABLES
-from neuralrace.reduction.mode_form import SHOWN, block_form
+from neuralrace.reduction.mode_form import SHOWN, ModeForm, block_form
 from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.reconstruct import Source, evaluations
@@ -486,9 +486,7 @@ class Race(Result):
         ```
         """
         start = self.start(start)
-        forms = {
-            block.name: block_form(block, start.weights[i]) for i, block in enumerate(self.blocks)
-        }
+        forms = {block.name: self._form(i, start) for i, block in enumerate(self.blocks)}
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without, self.dropped_loss)
@@ -560,11 +558,17 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         start = self.start(start)
         known = {}
         for i, block in enumerate(self.blocks):
-            form = block_form(block, start.weights[i])
+            form = self._form(i, start)
             if form is None:
                 return None
             known[block.name] = form
         return ClosedForm(known, self.constant, dropped=self.dropped_loss) if known else None
+
+    def _form(self, index: int, start: Start) -> ModeForm | None:
+        """The closed form of a block, if there is one and the start leaves out nothing of it."""
+        if index in start.aside:
+            return None
+        return block_form(self.blocks[index], start.weights[index])
 
     # ---- in words ------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.find_blocks import hidden_room, places_of
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.tied_start import Aside, tied_start
+from neuralrace.reduction.tied_start import Aside, average_tied_start, tied_start
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
@@ -291,9 +291,17 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
     how = f"the race at t = {solution.time[when]:g}"
     since = start.since + float(solution.time[when])
-    return replace(
-        start, weights=now, alignment=None, description=how, data=None, gap=None, since=since
-    )
+    end = when % len(solution.time) + 1
+    until = {b.name: {e: w[:end] for e, w in at[b.name].items()} for b in blocks}
+    scalar = {i for i, w in enumerate(now) if all(each.size == 1 for each in w.values())}
+    aside = {
+        i: part
+        if part is None or i not in scalar
+        else part.later(blocks[i], solution.time[:end], until[blocks[i].name])
+        for i, part in start.aside.items()
+    }
+    start = replace(start, weights=now, aside=aside, since=since)
+    return replace(start, alignment=None, description=how, data=None, gap=None)
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
@@ -309,9 +317,16 @@ def start_from_scale(
 ) -> Start | None:
     """Where random weights of this standard deviation start a race on average.
 
-    `constant` is the loss outside blocks. None where some pathway has other than two edges.
+    `constant` is the loss outside blocks. None where some pathway has other than two edges, unless
+    it shares weights in a way for which an average is known (`average_tied_start`).
     """
-    found = [average_start(block, whole.arch.sizes, scale) for block in blocks]
+    arch, noise = whole.arch, None
+    if arch.ties or arch.frozen:
+        both = [average_tied_start(block, arch, arch.sizes, scale) for block in blocks]
+        found = [None if each is None else each[0] for each in both]
+        noise = max((each[1] for each in both if each is not None), default=None)
+    else:
+        found = [average_start(block, arch.sizes, scale) for block in blocks]
     known = tuple(weights for weights in found if weights is not None)
     if len(known) < len(blocks):
         return None
@@ -319,14 +334,16 @@ def start_from_scale(
     loss = _average_loss(whole, scale)
     gap = abs(constant + _initial_loss(blocks, known) - loss) / loss if loss else None
     how = f"the average of random weights of standard deviation {scale:g}"
-    return Start(known, None, how, gap=gap)
+    mixing = 0.0 if noise is None else np.inf
+    return Start(known, None, how, gap=gap, noise=noise, mixing=mixing)
 
 
 def _average_loss(whole: SplitNetwork, scale: float) -> float:
     """The loss of a network at Gaussian weights of this standard deviation σ, on average.
 
     Independent weights have no part in common: E‖h_t‖² is the sum of |t| σ² g_e² E‖h_s‖² over the
-    edges e = (s, t), times g_t². Targets are not correlated with it.
+    edges e = (s, t), times g_t². Targets are not correlated with it. Weights that are shared count
+    as independent, which changes this in higher orders of σ alone.
     """
     factor, arch = class_factor(whole.data), whole.arch
     squared = replace(factor, gates={name: g**2 for name, g in factor.gates.items()})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -35,8 +35,9 @@ class _AtClass:
     """A block at a class of hidden nodes: all that goes in and all that goes out, side by side.
 
     `s` are the singular values of Σ^yx through the class, largest first, with singular vectors in
-    the columns of `right` and `left`; `noise` is what random weights may add to the largest, and
-    `inner` the multiple of the identity that each matrix within the class is near.
+    the columns of `right` and `left`. `inner` is the multiple of the identity that each matrix
+    within the class is near, and `slopes` how the largest moves at most with each; `noise` is what
+    random weights may add to it.
     """
 
     reads: Matrix
@@ -46,6 +47,7 @@ class _AtClass:
     left: Matrix
     noise: float
     inner: Mapping[str, float]
+    slopes: Mapping[str, float]
 
     @property
     def growing(self) -> Matrix:
@@ -62,7 +64,7 @@ class Aside:
     an entry of a matrix of the block between such a direction (index 1) and an end, or the mode's
     own direction (index 0): `entries` names the matrix and the place. `inner` is the multiple of
     the identity that each matrix within the class is near, and `noise` the part of the mode's
-    growth that random weights may add.
+    growth that random weights may add. `first` is the sum of squares of the weights at the start.
     """
 
     weights: Matrix
@@ -70,6 +72,7 @@ class Aside:
     inner: Mapping[str, float]
     nodes: tuple[str, ...]
     noise: float
+    first: float
 
     def matters(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> bool:
         """Whether it grows to more than `ASIDE` of the mode, and to `AMPLIFIED` times its start.
@@ -83,16 +86,25 @@ class Aside:
             return True
         ends = [weights[name] for name, _ in self.entries if name not in self.inner]
         mode = max(float((w**2).sum(axis=(1, 2)).max()) for w in ends)
+        most = max(ASIDE * mode, AMPLIFIED * self.first)
+        return any(float((z**2).sum()) > most for z in self._followed(block, times, weights))
+
+    def later(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> Aside:
+        """The same at the last of some times."""
+        *_, last = [self.weights, *self._followed(block, times, weights)]
+        return replace(self, weights=last)
+
+    def _followed(
+        self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]
+    ) -> Iterator[Matrix]:
+        """The weights at some of the times, but the first."""
         z = self.weights
-        most = max(ASIDE * mode, AMPLIFIED * float((z**2).sum()))
         at = np.unique(np.linspace(0, len(times) - 1, WATCHED).astype(int))
         moved = self._moved(block, {name: w[at] for name, w in weights.items()})
         for dt, before, after in zip(np.diff(times[at]), moved[:-1], moved[1:], strict=True):
             rates, turn = np.linalg.eigh((before + after) / 2)
             z = z @ (turn * np.exp(np.minimum(rates * dt, LARGEST_EXPONENT))) @ turn.T
-            if float((z**2).sum()) > most:
-                return True
-        return False
+            yield z
 
     def _moved(self, block: Block, weights: Mapping[str, np.ndarray]) -> np.ndarray:
         """M at every time."""
@@ -163,6 +175,43 @@ def tied_start(
     return found, aside
 
 
+def average_tied_start(
+    block: Block, arch: Architecture, sizes: Mapping[str, int], scale: float
+) -> tuple[dict[str, Matrix], float] | None:
+    """Where Gaussian weights of standard deviation σ start a scalar block on average.
+
+    Also what random weights may add to its growth, as a part of it. A class of N hidden neurons
+    has r = ½ (W_in v + W_outᵀu), of expected squared length ¼ N σ² Σ ‖v_m + u_m‖² over the
+    matrices m at its ends, which is N σ²/2 where none is both at inputs and at outputs; the matrix
+    within the class starts at r̂ᵀW_h r̂, on average 0. None where no such average is known: matrix
+    blocks, other graphs, and modes whose growth random weights decide, as after a delay.
+    """
+    nodes = dict.fromkeys(arch.class_of[v] for v in block.arch.hidden)
+    if not block.is_scalar or not all(_is_recurrent(arch, node) for node in nodes):
+        return None
+    found = {name: np.zeros((1, 1)) for name in block.arch.matrices}
+    noise = 0.0
+    for node in nodes:
+        part = _at_class(block, found, arch, node)
+        random = 2 * scale * np.sqrt(sizes[node])  # about the largest of a square matrix
+        added = random * sum(part.slopes.values()) / part.s[0] if part.s[0] else np.inf
+        if added > NOISY_GROWTH:
+            return None
+        noise, end = max(noise, float(added)), dict[str, float]()
+        for way, vectors in zip(
+            ways(block.arch, _name(block, arch, node)), (part.right, part.left), strict=True
+        ):
+            for (name, _), value in zip(way, vectors[:, 0].tolist(), strict=True):
+                end[name] = end.get(name, 0.0) + value
+        length = scale * np.sqrt(sizes[node] * sum(v**2 for v in end.values())) / 2
+        for way, vectors in zip(
+            ways(block.arch, _name(block, arch, node)), (part.right, part.left), strict=True
+        ):
+            for (name, _), value in zip(way, vectors[:, 0].tolist(), strict=True):
+                found[name] = np.full((1, 1), length * value)
+    return found, noise
+
+
 def _left_out(
     block: Block,
     part: _AtClass,
@@ -187,7 +236,9 @@ def _left_out(
             columns.append(rest(w if into else w.T))
     nodes = tuple(v for v in block.arch.sizes if arch.class_of[v] == node)
     noise = part.noise / part.s[0] if part.s[0] else np.inf
-    return Aside(np.concatenate(columns, axis=1), tuple(entries), part.inner, nodes, float(noise))
+    rows = np.concatenate(columns, axis=1)
+    first = float((rows**2).sum())
+    return Aside(rows, tuple(entries), part.inner, nodes, float(noise), first)
 
 
 def _is_recurrent(arch: Architecture, node: str) -> bool:
@@ -228,13 +279,14 @@ def _at_class(
     inner = _inner(block, arch, node)
     gamma = {n: float(np.trace(weights[n])) / len(weights[n]) for n in inner}
     u, s, vt = np.linalg.svd(through_class(block.arch, block.factor, here, gamma))
-    noise = 0.0
+    slopes, noise = {}, 0.0
     for n in inner:
         off = np.linalg.norm(weights[n] - gamma[n] * np.eye(len(weights[n])), 2)
         step = {**gamma, n: gamma[n] + 1e-30j}
         slope = np.imag(through_class(block.arch, block.factor, here, step)) / 1e-30
-        noise += float(off * np.linalg.norm(slope, 2))
-    return _AtClass(reads, writes, s, vt.T[:, : len(s)], u[:, : len(s)], noise, gamma)
+        slopes[n] = float(np.linalg.norm(slope, 2))
+        noise += float(off) * slopes[n]
+    return _AtClass(reads, writes, s, vt.T[:, : len(s)], u[:, : len(s)], noise, gamma, slopes)
 
 
 def _faster(part: _AtClass, parts: Mapping[int, _AtClass], index: int) -> Matrix:

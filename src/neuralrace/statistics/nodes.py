@@ -64,6 +64,7 @@ def split_neurons(
     class (`Architecture.class_of`) are split alike, so that ties remain. Where the group
     of every neuron is known, `groups[node]` gives its number, counted from 0, and `counts[node]`
     the number of groups: group k is then `h_{k + 1}`, and a group without neurons has no node.
+    Nodes of one class must have the same groups.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -94,7 +95,7 @@ def split_neurons(
             parts[node] = ((node, np.arange(size)),)
             gates |= {node: gate} if node in data.gates else {}
             continue
-        if groups is None or counts is None or node not in groups or arch.ties:
+        if groups is None or counts is None or node not in groups:
             inverse = np.unique(np.concatenate(alike), axis=1, return_inverse=True)[1].ravel()
             count = int(inverse.max(initial=-1)) + 1
         else:

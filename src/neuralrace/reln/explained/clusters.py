@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
+from neuralrace.architecture import Architecture
 from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
@@ -127,13 +128,40 @@ def activity_of(
     boundary: float,
     gates: Sequence[Mapping[str, ArrayLike]] | None = None,
 ) -> dict[str, LayerActivity]:
-    """The activity of every hidden node in all runs, each run looked at once."""
+    """The activity of every class of hidden nodes in all runs, each run looked at once.
+
+    Nodes that share weights, such as the time steps of a recurrent network, have the same neurons:
+    a pattern is then over samples and nodes, those of each node side by side, and a neuron counts
+    by its mean over nodes.
+    """
     given = [None] * len(runs) if gates is None else gates
     seen = [_seen(run, data, boundary, some) for run, some in zip(runs, given, strict=True)]
-    return {
-        node: LayerActivity(*map(np.stack, zip(*(each[node] for each in seen), strict=True)))
-        for node in network_of(runs[0]).arch.hidden
-    }
+    found = {}
+    for first, nodes in hidden_classes(network_of(runs[0]).arch).items():
+        rows = [_side_by_side([each[node] for node in nodes], data.n_samples) for each in seen]
+        found[first] = LayerActivity(*map(np.stack, zip(*rows, strict=True)))
+    return found
+
+
+def hidden_classes(arch: Architecture) -> dict[str, list[str]]:
+    """The hidden nodes of every class, by the first of them."""
+    found: dict[str, list[str]] = {}
+    for node in arch.hidden:
+        found.setdefault(arch.class_of[node], []).append(node)
+    return {nodes[0]: nodes for nodes in found.values()}
+
+
+def _side_by_side(
+    each: Sequence[tuple[np.ndarray, Float[np.ndarray, "T size"]]], samples: int
+) -> tuple[np.ndarray, Float[np.ndarray, "T size"]]:
+    """Gates of neurons at several nodes, those of each node after those before it."""
+    if len(each) == 1:
+        return each[0]
+    bits = each[0][0].dtype == np.uint8
+    parts = [unpacked(gates, samples) if bits else gates for gates, _ in each]
+    joined = np.concatenate(parts, axis=-1)
+    gates = np.packbits(joined, axis=-1) if bits else joined
+    return gates, np.mean([votes for _, votes in each], axis=0)
 
 
 @final
@@ -144,7 +172,8 @@ class ActivitySamples:
     For M = R T size of them: `gates` `(M, B)`, bits or fractions as in `LayerActivity`, `votes`
     `(M,)`, and `which` `(R, T, size)`: the number of its pattern among the U different ones, whose
     first places are `first` `(U,)`. `importance` `(N,)` is the weight of every sample of the data
-    as a part of the largest. Patterns that differ only where it is 0 count as one.
+    as a part of the largest, at each of the `nodes` of a class in turn. Patterns that differ only
+    where it is 0 count as one.
     """
 
     gates: UInt8[np.ndarray, "M B"] | Float[np.ndarray, "M B"]
@@ -154,8 +183,8 @@ class ActivitySamples:
     importance: Float[np.ndarray, " N"]
 
     @staticmethod
-    def of(layer: LayerActivity, data: Dataset, weighted: bool) -> ActivitySamples:
-        weights = np.asarray(data.probability, np.float64)
+    def of(layer: LayerActivity, data: Dataset, weighted: bool, nodes: int = 1) -> ActivitySamples:
+        weights = np.tile(np.asarray(data.probability, np.float64), nodes)
         importance = weights / weights.max()
         gates, place = layer.gates.reshape(-1, layer.gates.shape[-1]), layer.votes.shape
         votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(gates))
@@ -240,9 +269,13 @@ def _seen(
 
 
 def clustered(
-    samples: ActivitySamples, count: int, rounded: bool, leak: float, seed: int
-) -> Clusters:
-    """K-means on the activity samples of a layer, and the pathway of every neuron."""
+    samples: ActivitySamples, count: int, rounded: bool, leak: float, seed: int, nodes: int = 1
+) -> list[Clusters]:
+    """K-means on the activity samples of a layer, and the pathway of every neuron.
+
+    One set of clusters for each of the `nodes` of a class: the same neurons, and their part of the
+    patterns.
+    """
     centroid, label, sampling = _means(samples, count, seed)
     counts = samples.importance > 0
     on = centroid > 0.5
@@ -255,19 +288,24 @@ def clustered(
     weight = np.bincount(label, weights=samples.weight, minlength=k)
     gates = np.zeros((k, len(counts)), bool)
     gates[:, counts] = on
-    apart = _apart(samples, gates, counts, label)
-    off = np.bincount(label, weights=samples.weight * apart, minlength=k)
     votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
     mean = samples.means(label, k)
     slope = np.where(counts, gates, mean > 0.5) if rounded else mean
-    return Clusters(
-        centroid=mean,
-        pattern=leak + (1 - leak) * slope,
-        share=weight / weight.sum(),
-        mismatch=off / np.where(weight > 0, weight, 1.0),
-        member=votes.argmax(axis=2),
-        sampling=sampling,
-    )
+    found = []
+    for at in np.split(np.arange(len(counts)), nodes):
+        here = np.isin(np.arange(len(counts)), at)
+        apart = _apart(samples, gates, counts & here, label)
+        off = np.bincount(label, weights=samples.weight * apart, minlength=k)
+        one = Clusters(
+            centroid=mean[:, at],
+            pattern=leak + (1 - leak) * slope[:, at],
+            share=weight / weight.sum(),
+            mismatch=off / np.where(weight > 0, weight, 1.0),
+            member=votes.argmax(axis=2),
+            sampling=sampling,
+        )
+        found.append(one)
+    return found
 
 
 def _apart(

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+WHICH = "which gates are kept"
+"""What is not known of networks that share weights."""
+
 COLUMNS = ("pathway", "kept", "worst", "lost", "implementable")
 """The columns of `Consistency.frame`."""
 
@@ -242,7 +245,7 @@ def consistency(
             wanted="scale=, the standard deviation of random weights, or start=",
             fix="scale=1e-3",
         )
-    check_untied(arch, "which gates are kept")
+    check_untied(arch, WHICH)
     leak = checked_leak(leak)
     race = reduce(arch, data)
     random = random_key(key, "consistency")
@@ -271,6 +274,7 @@ def consistency(
 
 def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Consistency:
     """The kept share of a race from a start; see `consistency`."""
+    check_untied(race.arch, WHICH)
     _check_gates(race.split)
     solution = over_the_fall(race, start)
     wide = _widened(race, solution)

@@ -13,12 +13,13 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, Sampled, zero_loss
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
     activity_of,
     clustered,
+    hidden_classes,
     seed_of,
 )
 from neuralrace.reln.naming import in_groups, name_columns, where
@@ -268,18 +269,27 @@ class Discovery(Result):
     @property
     def name(self) -> str:
         """How many pathways there are, for deeper networks from the inputs on."""
-        *first, last = map(len, self.layers.values())
+        *first, last = (len(self.layers[node]) for node in self._classes)
         before = "".join(f"{count} + " for count in first)
         return f"{before}{numbered(last, 'discovered pathway', '1')}"
+
+    @property
+    def _classes(self) -> dict[str, list[str]]:
+        """The hidden nodes that have the same neurons, by the first of them."""
+        return hidden_classes(network_of(self.runs[0]).arch)
 
     def sentences(self) -> tuple[Sentence, ...]:
         """How well fixed gates follow, how well neurons fit them, and how many pathways to take."""
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[Sentence]:
-        layers = self.layers.items()
+        layers, ends = self.layers.items(), {n[0]: n[-1] for n in self._classes.values()}
         many = several(
-            [f"{numbered(len(each), 'pathway', '1')} in {node}" for node, each in layers]
+            [
+                f"{numbered(len(self.layers[node]), 'pathway', '1')} in {node}"
+                + f" to {last}" * (last != node)
+                for node, last in ends.items()
+            ]
         )
         if self.withheld is not None:
             text = f"{many}; no gated network was trained to follow: {self.withheld}."
@@ -326,6 +336,10 @@ def discover(
     **Gates.** Every neuron of every run is, at every recorded moment, one binary activity sample
     of length N. These are clustered by K-means, separately for each hidden node; the centroids are
     the gates, rounded at one half. Clusters that round to the same gates are joined.
+
+    **Shared weights.** Hidden nodes that share weights, such as the time steps of a recurrent
+    network, have the same neurons. A pattern is then over samples and steps together, a neuron has
+    one pathway at all of them, and `patterns["h3"]` are the gates at step 3.
 
     **When.** All recorded moments count alike, from the first to the last: gates that change while
     the network learns are mixed. Cut a part from the run to ask for a window, such as
@@ -381,8 +395,8 @@ def discover(
     """
     singles = single_runs(runs)
     seed = seed_of(key)
-    hidden = network_of(singles[0]).arch.hidden
-    counts = _counts(pathways, most, hidden)  # all that can be wrong is said before the work
+    classes = hidden_classes(network_of(singles[0]).arch)
+    counts = _counts(pathways, most, classes)  # all that can be wrong is said before the work
     for run in singles:
         if isinstance(run.net, ReLUNetwork):
             weights_of(run)
@@ -400,13 +414,19 @@ def discover(
         )
     given = None if gates is None else _gates_of_runs(singles, gates)
     layers = activity_of(singles, data, boundary, given)
-    samples = {node: ActivitySamples.of(layer, data, weighted) for node, layer in layers.items()}
+    samples = {
+        first: ActivitySamples.of(layer, data, weighted, len(classes[first]))
+        for first, layer in layers.items()
+    }
     for run in singles:
         weights_of(run)
     leak = leak_of(singles[0])
 
     def found(counts: Mapping[str, int]) -> Discovery:
-        layers = {n: clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}
+        layers: dict[str, Clusters] = {}
+        for first, nodes in classes.items():
+            each = clustered(samples[first], counts[first], rounded, leak, seed, len(nodes))
+            layers |= dict(zip(nodes, each, strict=True))
         draft = Discovery(layers, (), {}, singles, data, withheld)
         if withheld is not None:
             return draft
@@ -438,13 +458,26 @@ def _nothing_left(run: Trajectory, data: Dataset) -> str | None:
 
 
 def _counts(
-    pathways: int | str | Mapping[str, int], most: int, hidden: Sequence[str]
+    pathways: int | str | Mapping[str, int], most: int, classes: Mapping[str, Sequence[str]]
 ) -> list[dict[str, int]]:
-    """The numbers of pathways by hidden node: one choice, or for the elbow all that are tried."""
+    """The numbers of pathways by the first hidden node of every class that shares weights.
+
+    One choice, or for the elbow all that are tried.
+    """
+    hidden = [node for nodes in classes.values() for node in nodes]
     if _is_elbow(pathways):
-        return [dict.fromkeys(hidden, k) for k in range(1, _count(most) + 1)]
+        return [dict.fromkeys(classes, k) for k in range(1, _count(most) + 1)]
     if not isinstance(pathways, Mapping):
-        return [dict.fromkeys(hidden, _count(pathways))]
+        return [dict.fromkeys(classes, _count(pathways))]
+    for nodes in classes.values():
+        several = {pathways[node] for node in nodes if node in pathways}
+        require(
+            len(several) < 2,
+            "pathways gives different numbers to hidden nodes that share weights",
+            got=f"{sorted(several)} for {listed(nodes)}",
+            wanted="one number: they have the same neurons",
+            fix="pass one number for all of them",
+        )
     if set(pathways) != set(hidden):
         raise NeuralRaceError(
             "pathways must give a number to every hidden node and to nothing else",
@@ -452,7 +485,7 @@ def _counts(
             wanted=f"numbers for {listed(hidden)}",
             fix="pass one number for all of them, {node: number}, or 'elbow'",
         )
-    return [{node: _count(pathways[node]) for node in hidden}]
+    return [{first: _count(pathways[first]) for first in classes}]
 
 
 def _is_elbow(pathways: object) -> bool:

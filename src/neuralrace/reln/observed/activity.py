@@ -30,6 +30,7 @@ from neuralrace.text import percent
 from neuralrace.tolerances import BOUNDARY, LEAST, MENTIONED, ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Finite, NotNegative
+from neuralrace.weights import by_edge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -375,7 +376,8 @@ def activity(
     undecided = {node: np.empty(moments) for node in size}
     with progress(moments * samples, "activity", "samples") as advance:
         for k in range(moments):
-            now = {edge: np.asarray(w[k], np.float64) for edge, w in weights.items()}
+            now = {name: np.asarray(w[k], np.float64) for name, w in weights.items()}
+            now = by_edge(net.arch, now)
             into = {node: each[k] for node, each in bits.items()}
             for node, seen in _moment(net, now, x, float(boundary), into, advance).items():
                 weight[node][k], undecided[node][k] = seen

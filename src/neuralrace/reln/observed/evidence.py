@@ -146,7 +146,7 @@ def copied_gates(
     rate, steps = descent_of(run)
     relu = relu_of(run)
     net, path = GDLN(relu.arch), run.values["weights"]
-    first = {e: path[e][0] for e in net.arch.edges}
+    first = {e: path[e][0] for e in net.arch.matrices}
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
     if record is not None:
         by_name("record", record, "for example record={'weights': True}")

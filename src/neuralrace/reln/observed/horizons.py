@@ -253,7 +253,7 @@ def horizons(
     else:
         held = gates_over_time(run, data, gates)
     net, arch = GDLN(relu.arch), relu.arch
-    start = {e: run.values["weights"][e][0] for e in arch.edges}
+    start = {e: run.values["weights"][e][0] for e in arch.matrices}
     weights, frozen = prepared(net, start, data.gated({n: g[0] for n, g in held.items()}))
     dtype = jnp.result_type(*weights.values())
     at_moments = {node: jnp.asarray(g, dtype) for node, g in held.items()}

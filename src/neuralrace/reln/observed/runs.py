@@ -20,7 +20,6 @@ from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, check_single
 from neuralrace.types import ArrayLike
-from neuralrace.weights import check_untied
 
 RUNS = "pass what nr.train or nr.train_ensemble returned"
 """Where runs come from."""
@@ -59,7 +58,6 @@ def relu_of(run: Trajectory) -> ReLUNetwork:
     check_kind("run", run, Trajectory, "pass what nr.train returned")
     check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
     assert isinstance(run.net, ReLUNetwork)
-    check_untied(run.net.arch, "what is found in runs of ReLU networks")
     return run.net
 
 

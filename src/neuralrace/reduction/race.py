@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number
@@ -711,8 +712,6 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> R
     ```
     """
     _check_shared(arch, tolerance)
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
         whole = split_neurons(arch, data)
         check_targets(arch, data)

@@ -9,6 +9,7 @@ from typing import final
 
 import jax
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
@@ -271,7 +272,8 @@ def _by_network(
     block: Block, arch: Architecture, weights: Weights, request: Request
 ) -> BlockSolution:
     """The solution of a block as the small gated network that it is, of these widths."""
-    small = _by_numpy(NetworkFlow(arch, weights, block.data, joining=True), request)
+    with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
+        small = _by_numpy(NetworkFlow(arch, weights, block.data, joining=True), request)
     if small is not None:
         return small
     is_whole = True

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from threadpoolctl import threadpool_limits
 
 from neuralrace.reln.explained.fixed_points import FixedPoint, Samples
 from neuralrace.tolerances import ALIGNED_COSINE, NEURON_RESTS, NOISE, SLIDES
@@ -81,6 +82,7 @@ class Settled:
         return float(np.median(self.since[self.live])) if self.live.any() else math.inf
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # these matrices are thin
 def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) -> Settled:
     """Follow random neurons along the flow of their directions until they rest.
 

@@ -387,7 +387,7 @@ def test_letters_belong_to_paths():
             assert float(values[sympy.Symbol(f"S_{g}", real=True)]) == pytest.approx(S)
         for h, others in enumerate(groups[g - 1 :], g):
             D = float(stats.x[paths[names[0]], paths[others[0]]][0, 0])
-            assert float(values.get(sympy.Symbol(f"D_{g}_{h}", real=True), 0)) == pytest.approx(D)
+            assert float(values.get(sympy.Symbol(f"D_{g}{h}", real=True), 0)) == pytest.approx(D)
 
 
 def test_equations_of_too_many_paths_are_polynomials():

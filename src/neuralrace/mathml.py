@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from neuralrace.errors import NeuralRaceError, require
 
 if TYPE_CHECKING:
+    import sympy
     from sympy.printing.mathml import MathMLPresentationPrinter
 
-__all__ = ["Typeset", "formula"]
+__all__ = ["Typeset", "formula", "rounded"]
 
 ELEMENTS = {"math", "mi", "mn", "mo", "mrow", "mfrac", "msup", "msub", "msubsup", "msqrt"}
 ELEMENTS |= {"mroot", "mtext", "mtable", "mtr", "mtd", "munder", "mover", "munderover", "mspace"}
@@ -66,6 +67,23 @@ def formula(expressions: Any) -> str:
     latex = html.escape(r" \\ ".join(_latex(one) for one in several))
     table = f'<mtable displaystyle="true">{rows}</mtable>'
     return f'<math display="block" alttext="{latex}">{table}</math>'
+
+
+def rounded(equation: sympy.Eq) -> Any:
+    """An equation as it is read: its decimal numbers to a few digits.
+
+    ```python
+    >>> import sympy
+    >>> from neuralrace.mathml import rounded
+    >>> rounded(sympy.Eq(sympy.Symbol("b"), sympy.Float(1.23456)))
+    Eq(b, 1.23)
+
+    ```
+    """
+    import sympy
+
+    long = {number: sympy.Float(number, 3) for number in equation.atoms(sympy.Float)}
+    return equation.xreplace(long)
 
 
 def _checked(given: Typeset) -> str:

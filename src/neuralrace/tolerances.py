@@ -336,3 +336,9 @@ CONFIRMS = 0.5
 
 LONGER = 1.6
 """Curves are drawn for this many times as long as the slowest candidate needs."""
+
+SETTLED = 0.01
+"""A loss within this part of its fall from the end has settled; a page draws it until then."""
+
+DEPARTS = 1e-3
+"""A page says by how much another solution departs from its curves above this part of L(0)."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_number
+from neuralrace.checks import plain_number, write_whole
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
@@ -22,6 +23,7 @@ from neuralrace.reduction.find_blocks import Exactness, find_blocks
 from neuralrace.reduction.merging import MAX_VARIABLES
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, block_form
 from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
+from neuralrace.reduction.page import RacePage, race_page
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.reconstruct import Source, evaluations
 from neuralrace.reduction.solve import checked_tolerance, solve_blocks
@@ -55,12 +57,16 @@ from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Inside, Key
+from neuralrace.types import ArrayLike, Inside, Key, Positive
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
     import sympy
+
+
+PAGE_START = 1e-3
+"""The small equal start from which a page draws a race if none is given."""
 
 
 @final
@@ -364,7 +370,7 @@ class Race(Result):
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
         Each velocity is the rest of a path times what is left to learn on it, S − Σ D T: S and D
-        are those of a single pathway, or S_1, D_1_2, … of groups of paths that share their
+        are those of a single pathway, or S_1, D_12, … of groups of paths that share their
         statistics, in the order of `paths`; `coefficients` has their values. With `form="merged"`,
         and where that would take more than a dozen letters, equations of several groups are
         polynomials with their numbers. Blocks with too many variables to be written out are left
@@ -418,7 +424,7 @@ class Race(Result):
         >>> race.paths()["mode1"]
         (('a-b',), ('c-d',))
         >>> print(race.equations()["mode1"][0].rhs)
-        (-D_1_1*B_1(t)**2 - D_1_2*B_2(t)**2 + S_1)*B_1(t)
+        (-D_11*B_1(t)**2 - D_12*B_2(t)**2 + S_1)*B_1(t)
 
         ```
         """
@@ -491,6 +497,39 @@ class Race(Result):
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without, self.dropped_loss)
+
+    @door
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        start: StartLike = PAGE_START,
+        until: Positive | None = None,
+    ) -> RacePage:
+        """One page with the equations, sliders and curves, solved in the browser; returns its text.
+
+        It needs no server, no network and no installation: the equations as MathML, sliders for the
+        drive S, the brake D and the start of every mode and for weight decay, and the loss and the
+        strengths of the paths, by the method of Dormand and Prince. A notebook shows it by itself.
+        Modes with the same equations and numbers share sliders. Blocks with too many variables to
+        be written out are left out, and the page says so.
+
+        **Arguments:** with a `path` the text is also written there. `start` is that of
+        `race.start`. Curves end at `until`, by default where the loss has settled.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> text = race.to_html(start=1e-3)
+        >>> text.count("<fieldset>"), "<math" in text, "://" in text
+        (2, True, False)
+
+        ```
+        """
+        page = race_page(self, self.start(start), until)
+        if path is not None:
+            write_whole(Path(path), page.encode())
+        return page
 
     @door
     def modes(

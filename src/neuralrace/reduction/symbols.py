@@ -231,8 +231,9 @@ def _letters(
 
     paths = mode.paths
     S = {g: sympy.Symbol(f"S_{g + 1}", real=True) for g in np.flatnonzero(paths.S).tolist()}
+    between = "" if len(paths.S) < 10 else "_"
     D = {
-        (g, h): sympy.Symbol(f"D_{g + 1}_{h + 1}", real=True)
+        (g, h): sympy.Symbol(f"D_{g + 1}{between}{h + 1}", real=True)
         for g, h in np.argwhere(np.triu(paths.D)).tolist()
     }
     return S, D

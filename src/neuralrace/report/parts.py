@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from neuralrace.checks import by_name
 from neuralrace.errors import check_kind, require
+from neuralrace.mathml import rounded
 from neuralrace.report.page import Curve, Curves, Equation, Kind, Part, Section, Table, Text
 
 if TYPE_CHECKING:
-    import sympy
-
     from neuralrace.reduction import Race
     from neuralrace.trajectory import Trajectory
 
@@ -118,7 +117,7 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     parts: list[Part] = []
     folded: list[Part] = []
     for names in groups.values():
-        shown = [_rounded(equation) for equation in written[names[0]]]
+        shown = [rounded(equation) for equation in written[names[0]]]
         place = parts if scalar.issuperset(names) else folded
         place.append(Equation(shown, caption=_caption(names, values)))
     if folded:
@@ -133,14 +132,6 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     if rows:
         parts.append(Section("What each variable stands for", [table], folded=True))
     return tuple(parts)
-
-
-def _rounded(equation: sympy.Eq) -> Any:
-    """An equation as it is read: its decimal numbers to a few digits."""
-    import sympy
-
-    long = {number: sympy.Float(number, 3) for number in equation.atoms(sympy.Float)}
-    return equation.xreplace(long)
 
 
 def _caption(names: list[str], values: Mapping[str, Mapping[Any, float]]) -> str:

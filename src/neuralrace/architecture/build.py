@@ -384,6 +384,21 @@ def autoencoder(sizes: Sequence[SupportsIndex]) -> Tied:
     return named, {names[e]: ends for e, ends in edges.items()}, ties, {}
 
 
+def linear_attention(dim: int, heads: int, rank: int, merged: bool) -> Graph:
+    """See `Architecture.linear_attention`."""
+    sizes, edges = {"beta": dim, "y": 1}, {}
+    for i in range(1, heads + 1):
+        key, read = f"h{i}", f"m{i}"
+        if not merged:
+            sizes[key] = rank
+            edges[f"k{i}"] = ("beta", key)
+        sizes[read] = 1
+        source = "beta" if merged else key
+        edges |= {f"q{i}_{d}": (source, read) for d in range(1, dim + 1)}
+        edges[f"v{i}"] = (read, "y")
+    return sizes, edges
+
+
 def routing(M: int, inputs: int, hidden: int, outputs: int, P: int | None) -> Graph:
     """See `Architecture.routing`."""
     P = M * M if P is None else P

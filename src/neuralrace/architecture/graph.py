@@ -634,6 +634,30 @@ class Architecture:
         """
         return cls(*build.autoencoder(sizes))
 
+    @classmethod
+    @door
+    def linear_attention(
+        cls, dim: Count, heads: Count, rank: Count = 1, merged: bool = False
+    ) -> Architecture:
+        """A layer of linear attention that reads a context `beta` for a query, as a gated network.
+
+        Of examples (x_n, y_n) and a query x_q, a head gives v (Q x_q)ᵀ K β with β = ⟨y_n x_n⟩. The
+        features of the query enter as gates: `k1` leads from `beta` to `rank` neurons, `q1_1` …
+        `q1_dim`, each with a feature of the query as its real gate, from there to one neuron, and
+        `v1` to `y`. `merged` heads have one matrix KᵀQ in place of two: `q1_1` … start at `beta`.
+        `tasks.in_context_regression` has the gates.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Architecture.linear_attention(2, heads=1).edges  # doctest: +ELLIPSIS
+        mappingproxy({'k1': ('beta', 'h1'), 'q1_1': ('h1', 'm1'), 'q1_2': ('h1', 'm1'), ...
+        >>> len(nr.Architecture.linear_attention(2, heads=3, merged=True).edges)
+        9
+
+        ```
+        """
+        return cls(*build.linear_attention(dim, heads, rank, merged))
+
     def with_bias(self) -> Architecture:
         """The same graph with an input node `bias` of one neuron joined to all but the inputs.
 

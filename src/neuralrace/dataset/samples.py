@@ -189,7 +189,7 @@ class Dataset(eqx.Module):
         >>> data = nr.Dataset.from_moments(np.diag([4.0, 1.0]), [[2.0, 1.0]], [[3.0]])
         >>> data
         Dataset(population in 3 rows; x: x 2; y: y 1)
-        >>> nr.reduce(nr.Architecture.chain(2, 10, 1), data).start(scale=1e-3).gap < 1e-3
+        >>> nr.reduce(nr.Architecture.chain(2, 10, 1), data).is_exact
         True
         >>> chunks = (nr.Dataset({"x": [[i]]}, {"y": [[2.0 * i]]}) for i in range(3))
         >>> nr.Dataset.from_moments(chunks).moments()[0].xx["x", "x"].round(6)

@@ -4,6 +4,7 @@ A task returns an ungated `Dataset` with labels; a gating takes that dataset and
 `(arch, data)`. Every number is a parameter, with the papers' values as defaults.
 """
 
+from neuralrace.tasks.attention import in_context_regression
 from neuralrace.tasks.classification import (
     contextual_classification,
     pathway_per_context,
@@ -84,6 +85,7 @@ __all__ = [
     "grid_world",
     "hierarchy",
     "images",
+    "in_context_regression",
     "integration",
     "linear_pathways",
     "natural_gatings",

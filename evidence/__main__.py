@@ -1,4 +1,4 @@
-"""Measure claims: `python -m evidence [--only ID|TOPIC]… [--timing] [--full]`.
+"""Measure claims: `python -m evidence [--only ID|TOPIC]… [--timing] [--older DATE] [--full]`.
 
 Without `--full`, small samples are measured and nothing is stored. With it, the numbers go into
 docs/evidence, with commit, date, versions and device, and the pages there are written again.
@@ -7,9 +7,11 @@ docs/evidence, with commit, date, versions and device, and the pages there are w
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,18 +25,36 @@ from evidence.measure import Found  # noqa: E402
 from evidence.tables import Tables, made  # noqa: E402
 
 
-def chosen(words: Sequence[str], *, timing: bool = False) -> tuple[Claim, ...]:
-    """The claims of these topics, and those whose id, section or sentence contains a word.
+def chosen(words: Sequence[str], *, timing: bool = False, older: str = "") -> tuple[Claim, ...]:
+    """The claims of these ids and topics, and those whose section or sentence contains a word.
 
-    With `timing`, only those that are ratios of running times.
+    With `timing`, only those that are ratios of running times; with `older`, only those whose
+    stored number is older than this date, or missing.
     """
-    told = lambda c: f"{c.name} ({c.where}: {c.says})"
+    kept = store.read() if older else {}
+    every = store.claims()
+    names = {claim.name for claim in every}
+    said = lambda c: f"{c.name} ({c.where}: {c.says})"
+    near = lambda word, c: word not in names and (word == store.topic_of(c) or word in said(c))
     return tuple(
         claim
-        for claim in store.claims()
+        for claim in every
         if claim.timing >= timing
-        if not words or any(w == store.topic_of(claim) or w in told(claim) for w in words)
+        if not words or any(word == claim.name or near(word, claim) for word in words)
+        if not older or kept.get(claim.name, {}).get("date", "") < older
     )
+
+
+def side_by_side(wanted: Sequence[Claim], jobs: int, folder: Path) -> int:
+    """Measure claims at full size, each in a process of its own, small ones first.
+
+    Ratios of running times are left out. Each number is stored as soon as it is there.
+    """
+    command = [sys.executable, "-m", "evidence", "--full", "--from", str(folder), "--only"]
+    run = lambda claim: subprocess.run([*command, claim.name], check=False).returncode
+    alone = sorted((c for c in wanted if not c.timing), key=lambda c: c.slow)
+    with ThreadPoolExecutor(jobs) as pool:
+        return max(pool.map(run, alone), default=0)
 
 
 def measured(claim: Claim, tables: Tables) -> Entry:
@@ -67,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--timing", action="store_true", help="only ratios of running times")
     parser.add_argument("--list", action="store_true", help="name the claims and measure nothing")
     parser.add_argument("--pages", action="store_true", help="write the pages and measure nothing")
+    parser.add_argument("--older", default="", metavar="DATE", help="only numbers from before")
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --full: N at a time, no timing")
+    parser.add_argument("--take", type=Path, metavar="FOLDER", help="store later numbers from it")
     parser.add_argument(
         "--from",
         dest="folder",
@@ -75,12 +98,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where data of figures are read from and kept",
     )
     given = parser.parse_args(arguments)
-    wanted, failed = chosen(given.only, timing=given.timing), 0
+    wanted, failed = chosen(given.only, timing=given.timing, older=given.older), 0
+    if given.take:
+        print("\n".join(store.take(given.take)))
+        pages.write()
+        return 0
     if given.list:
         print("\n".join(claim.name for claim in wanted))
         return 0
     if given.full:
         given.folder.mkdir(parents=True, exist_ok=True)
+        if given.jobs:
+            return side_by_side(wanted, given.jobs, given.folder)
     tables = Tables(not given.full, given.folder if given.full else None, print, whole=given.full)
     for claim in () if given.pages else wanted:
         begin = time.perf_counter()

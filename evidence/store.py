@@ -91,15 +91,30 @@ def read(folder: Path = STORE) -> dict[str, dict[str, Any]]:
 
 def write(entry: Entry, folder: Path = STORE) -> None:
     """Store an entry in place of an earlier one; other processes may be storing too."""
-    path = folder / f"{topic_of(entry.claim)}.json"
+    merge(topic_of(entry.claim), {entry.claim.name: plain(entry)}, folder)
+
+
+def take(source: Path, folder: Path = STORE) -> list[str]:
+    """Store what was measured elsewhere later than what is here; returns the ids."""
+    here, there = read(folder), read(source)
+    old = lambda name: here.get(name, {}).get("date", "")
+    newer = {name for name, kept in there.items() if kept.get("date", "") > old(name)}
+    for claim in claims():
+        if claim.name in newer:
+            merge(topic_of(claim), {claim.name: there[claim.name]}, folder)
+    return sorted(newer)
+
+
+def merge(topic: str, new: Mapping[str, Any], folder: Path) -> None:
+    """Put entries into the file of their topic."""
+    path = folder / f"{topic}.json"
     folder.mkdir(parents=True, exist_ok=True)
     (ROOT / "out").mkdir(exist_ok=True)
     with (ROOT / "out/evidence.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         there = json.loads(path.read_text()) if path.exists() else {}
-        whole = there | {entry.claim.name: plain(entry)}
         part = path.with_suffix(".part")
-        text = json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(there | dict(new), indent=1, ensure_ascii=False, sort_keys=True)
         part.write_text(text + "\n")
         part.replace(path)
 

@@ -249,8 +249,10 @@ def test_a_missed_measure_outweighs_a_missed_limit():
 
 
 def test_a_measure_without_a_bound_is_refused():
-    with says("has no threshold", got="neither", wanted="cannot fail", fix="least="):
-        Measure("anything", "anything", lambda tables: 0.0)
+    loose = Measure("anything", "anything", lambda tables: 0.0)
+    assert loose.outcome(Found(1.0)) is Outcome.REPORTED
+    with refuses("measure"):
+        Claim("nrr/x", "§0", "So.", "By eye.", (loose,))
 
 
 def test_bounds_are_written_out():

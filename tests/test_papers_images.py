@@ -158,7 +158,7 @@ def test_cells_with_fewer_seeds_are_told():
     )
     table = image_routes.tabled([few, two]).assign_attrs(missing=0)
     np.testing.assert_allclose(image_routes.means(table, "trained"), [0.9, 0.7])
-    told = {row.id: row.measured for row in where_from(table)}
+    told = {measure.id: measure.read(table).text for measure in where_from(table)}
     assert "race permuted" in told["fewer-seeds"]
     assert "0.0013 of the time" in told["ended-early"]
 

@@ -137,11 +137,11 @@ def _summary(every: Mapping[str, Sequence[Entry]], open_: Mapping[str, Sequence[
         whole, left = str(len(each) + len(open_[topic])), str(len(open_[topic]) or "–")
         rows.append((f"[{title}]({topic}.md)", whole, *numbers, left))
         lost = [entry for entry in each if entry.verdict is Verdict.FAILS]
-        links = [(e, f"[{e.claim.name}]({topic}.md#{anchor(e.claim.name)})") for e in lost]
+        link = lambda claim, at, topic=topic: f"[{claim.name}]({topic}.md#{at})"
         if topic == OWN:
-            missed = [(f"[{e.claim.name}](own.md#{_id(e.claim)})", _why(e)) for e, _ in links]
+            missed = [f"- {link(e.claim, _id(e.claim))}: {_why(e)}" for e in lost]
         else:
-            fails += [f"- {link}: *{e.claim.says}* Found: {_why(e)}." for e, link in links]
+            fails += [f"- {link(e.claim, anchor(e.claim.name))}: *{e.claim.says}*" for e in lost]
     return [
         "# Evidence",
         "",
@@ -153,20 +153,16 @@ def _summary(every: Mapping[str, Sequence[Entry]], open_: Mapping[str, Sequence[
         "**What does not hold.**",
         "",
         *fails,
-        "",
-        f"**Missed promises.** {len(missed)}, with the reason below or on [their page](own.md).",
-        "",
+        *folded(f"{len(missed)} missed promises, and why", missed),
         *_left([name for names in open_.values() for name in names]),
-        f"**What changed.** {' '.join(CHANGED.split()).format(_longer(every))}",
-        *folded("Missed promises, and why", [f"- {link}: {why}" for link, why in missed]),
+        *folded("What changed against 0.1", [" ".join(CHANGED.split()).format(_longer(every))]),
         *folded("How a verdict follows from the numbers", RULES.split("\n")),
     ]
 
 
 def _left(names: Sequence[str]) -> list[str]:
     """What has no stored number yet."""
-    listed = ", ".join(f"`{name}`" for name in names)
-    return [f"**Not measured yet.** {len(names)}: {listed}.", ""] if names else []
+    return folded(f"{len(names)} not measured yet", [", ".join(names)]) if names else []
 
 
 def _longer(every: Mapping[str, Sequence[Entry]]) -> float:
@@ -188,7 +184,7 @@ def _why(entry: Entry) -> str:
     return lost[0]
 
 
-def _short(text: str, most: int = 160) -> str:
+def _short(text: str, most: int = 110) -> str:
     return text if len(text) <= most else text[: text.rindex(" ", 0, most)] + " …"
 
 
@@ -206,6 +202,9 @@ def _paper(topic: str, each: Sequence[Entry], facts: Mapping[str, Any]) -> list[
         )
         for e in each
     ]
+    count = Counter(text for e in each if not e.stands for text in e.instead)
+    several = [text for text, times in count.items() if times > 1]
+    also = [f'<a id="also-{k + 1}"></a>{k + 1}. {t}' for k, t in enumerate(several)]
     lines = [
         f"# {_title(topic)}",
         "",
@@ -215,7 +214,8 @@ def _paper(topic: str, each: Sequence[Entry], facts: Mapping[str, Any]) -> list[
         *table(("claim", "where", "seeds", "verdict"), rows),
         "",
         "## Claims",
-        *(line for entry in each for line in told(entry)),
+        *(line for entry in each for line in told(entry, several)),
+        *(folded("What is said of several claims", also) if several else []),
         "",
         "## Figures",
     ]
@@ -243,36 +243,44 @@ def tally(entries: Sequence[Entry]) -> str:
     return ", ".join(f"{n} {many(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
 
 
-def told(entry: Entry) -> list[str]:
-    """A claim: its sentence, its verdict, and below it how and with which numbers."""
+def told(entry: Entry, several: Sequence[str] = ()) -> list[str]:
+    """A claim: its sentence, its verdict, and below it how and with which numbers.
+
+    `several` are remarks on other claims too: their first sentences link to the whole.
+    """
     claim = entry.claim
     rows = [
         (
-            measure.what,
-            "limit" if measure.otherwise else "measure",
-            measure.threshold,
-            measure.rests.value,
+            ("limit: " if measure.otherwise else "") + measure.what,
+            f"{measure.threshold}, {measure.rests.value}",
             shown(measure, found),
-            "–" if found.seeds is None else str(found.seeds),
-            OUTCOME[measure.outcome(found)],
+            OUTCOME[measure.outcome(found)] + _because(measure, found),
         )
         for measure, found in entry.pairs
     ]
     detail = [f"> “{claim.quote}” ({claim.where})", ""] if claim.quote else []
     detail += ["*Inferred:* the sentence is ours.", ""] if claim.inferred else []
     detail += [f"*How:* {claim.how}", ""]
-    detail += table(("what", "kind", "bound", "rests on", "found", "seeds", ""), rows)
-    detail += ["", *(f"- Unclear: {text}." for text in entry.doubts)] if entry.doubts else []
+    detail += table(("what", "bound", "found", ""), rows)
     detail += ["", "*Beside it:* " + " ".join(entry.remarks)] if entry.remarks else []
     if entry.instead and not entry.stands:
         open_ = entry.verdict is Verdict.UNDECIDED
         title = "What the networks do" if open_ else "What happens instead"
-        detail += ["", f"*{title}:* " + " ".join(entry.instead)]
+        own = [text for text in entry.instead if text not in several]
+        more = [f"[{k + 1}](#also-{k + 1})" for k, t in enumerate(several) if t in entry.instead]
+        also = [f"See also {', '.join(more)} of what is said of several claims."] if more else []
+        detail += ["", f"*{title}:* " + " ".join([*own, *also])]
     detail += ["", f"*Measured:* {_origins(entry)}."]
     lines = ["", f"### {claim.name.split('/')[1]}", "", f"{claim.says} ({claim.where})", ""]
     lines += [f"**{entry.verdict.value.capitalize()}.**"]
     lines += [f"- {text}" for text in entry.qualifications]
     return lines + folded("Numbers, and how they are measured", detail)
+
+
+def _because(measure: Measure, found: Found) -> str:
+    """Why a number is unclear, after that word."""
+    doubt = measure.doubt(found)
+    return f": {doubt}" if doubt else ""
 
 
 def _origins(entry: Entry) -> str:
@@ -287,16 +295,14 @@ def _origins(entry: Entry) -> str:
 def _figure(name: str, fact: Mapping[str, Any], lined: Mapping[Any, Entry]) -> list[str]:
     """A figure: its picture, what the paper states, and what was measured on it."""
     figure, short = figures().find(name), name.split("/")[1]
-    rows = []
-    for id, row in fact["agreement"].items():
-        entry = lined.get((name, id))
-        if entry is None:
-            said = {True: "agrees", False: "**differs**", None: "–"}[row["holds"]]
-            rows.append((row["what"], row["measured"], row["target"], said))
-        else:
-            measure, found = next((m, f) for m, f in entry.pairs if m.line == (name, id))
-            link = f"[{OUTCOME[measure.outcome(found)]}](#{anchor(entry.claim.name)})"
-            rows.append((row["what"], row["measured"], measure.threshold, link))
+    said = {True: "agrees", False: "**differs**", None: "–"}
+    rows = [
+        (row["what"], row["measured"], row["target"], said[row["holds"]])
+        for id, row in fact["agreement"].items()
+        if (name, id) not in lined
+    ]
+    read = dict.fromkeys(e.claim.name for line, e in lined.items() if line[0] == name)
+    links = ", ".join(f"[{claim.split('/')[1]}](#{anchor(claim)})" for claim in read)
     script = f"[{short}.py](../../papers/{name}.py)"
     made = ", ".join(x for x in (fact["device"], fact["commit"] and f"at {fact['commit']}") if x)
     data = f" [Its data](../gallery/{fact['nc']})." if fact["nc"] else ""
@@ -306,9 +312,10 @@ def _figure(name: str, fact: Mapping[str, Any], lined: Mapping[Any, Entry]) -> l
         *folded(
             "What was measured on it",
             [
-                f"`{fact['command']}` runs {script} in {fact['seconds']:.0f} s ({made}).{data}",
+                f"`{fact['command']}` runs {script} in {fact['seconds']:.0f} s ({made}).{data}"
+                + (f" Its numbers with bounds are those of {links}." if links else ""),
                 "",
-                *table(("", "measured", "target", ""), rows),
+                *(table(("", "measured", "target", ""), rows) if rows else []),
             ],
         ),
     ]
@@ -333,7 +340,7 @@ def _own(each: Sequence[Entry], open_: Sequence[str]) -> list[str]:
         "",
         f"Of {len(each) + len(open_)} promises, {', '.join(rest)}. Each that is measured has the "
         "commit at which it was measured at full size. [How a verdict follows](index.md).",
-        *["", *_left(open_)][:-1],
+        *_left(open_),
     ]
     for section, some in sections.items():
         rows = [

@@ -482,7 +482,7 @@ def test_the_summary_counts_every_claim_and_names_what_fails():
     assert sum(int(row[1]) for row in rows) == len(claims())
     left = [claim.name for claim in claims() if claim.name not in each]
     assert sum(number(row[-1]) for row in rows) == len(left)
-    assert all(f"`{name}`" in page for name in left)
+    assert all(name in page for name in left)
     (found,) = (f for m, f in each["talk/grokking"].pairs if m.id == "sooner")
     assert f"{found.value:.2f} times as long" in page
 
@@ -572,3 +572,24 @@ def test_a_readme_counts_the_claims_of_its_paper_and_names_its_figures():
         whole = {f"{paper}/fig{n}" for n in range(min(listed or {0}), max(listed or {0}) + 1)}
         others = set(re.findall(rf"`({paper}/\w+)`", text)) | whole
         assert set(names()) & {n for n in names() if n.startswith(f"{paper}/")} <= others
+
+
+def test_later_numbers_from_elsewhere_are_taken_and_others_kept(tmp_path):
+    (claim,) = claims("mhs/interlacing")
+    here, there = tmp_path / "here", tmp_path / "there"
+    entry = lambda value, date: replace(claim.judged([value, 0.0, 0.0]), made={"date": date})
+    store.write(entry(1.0, "2026-01-02"), here)
+    store.write(entry(2.0, "2026-01-01"), there)
+    assert store.take(there, here) == []
+    store.write(entry(3.0, "2026-01-03"), there)
+    assert store.take(there, here) == ["mhs/interlacing"]
+    restored = store.restored(claim, store.read(here)["mhs/interlacing"])
+    assert restored is not None and restored.found[0].value == 3.0
+
+
+def test_old_numbers_are_chosen_by_date():
+    every = {claim.name for claim in command.chosen([])}
+    kept = store.read()
+    dates = {name: kept.get(name, {}).get("date", "") for name in every}
+    day = sorted(dates.values())[-1]
+    assert {c.name for c in command.chosen([], older=day)} == {n for n in every if dates[n] < day}

@@ -47,7 +47,8 @@ def truth(arch: nr.Architecture, weights, data: nr.Dataset):
         sent = (gate(e) * (h[arch.edges[e][0]] @ matrix(arch, weights, e).T) for e in into)
         h[node] = gate(node) * sum(sent)
     p = np.ones(data.n_samples) if data.sample_weight is None else np.asarray(data.sample_weight)
-    return sum((p / p.sum()) @ ((y - h[v]) ** 2).sum(1) for v, y in data.y.items()) / 2
+    p, counts = p / p.sum(), data.loss_weight
+    return sum((p * counts.get(v, 1)) @ ((y - h[v]) ** 2).sum(1) for v, y in data.y.items()) / 2
 
 
 def slopes(arch, weights, data):
@@ -107,7 +108,9 @@ def random_task(rng: np.random.Generator, arch: nr.Architecture) -> nr.Dataset:
             gates[name] = columns[:, rng.integers(0, 2, arch.sizes[name])]
     draw = lambda nodes: {v: rng.normal(size=(n, arch.sizes[v])) for v in nodes}
     weight = rng.uniform(0.1, 1, n) if rng.integers(2) else None
-    return nr.Dataset(draw(arch.inputs), draw(arch.outputs), gates, weight)
+    counts = {v: rng.uniform(0, 2, (n, 1)[rng.integers(2)]) for v in arch.outputs[::2]}
+    counts = {v: c.item() if c.size == 1 else c for v, c in counts.items() if rng.integers(2)}
+    return nr.Dataset(draw(arch.inputs), draw(arch.outputs), gates, weight, loss_weight=counts)
 
 
 def random_case(seed: int, scale: float = 1.0):
@@ -641,3 +644,91 @@ def test_the_steps_that_are_read_may_be_an_array():
     assert nr.Architecture.recurrent(2, 3, 1, 3, np.array(steps)) == nr.Architecture.recurrent(
         2, 3, 1, 3, steps
     )
+
+
+# ---- weights of the loss ------------------------------------------------------------------------
+
+
+def weighed(seed=0, readout="all"):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(12, 3, 2)), rng.normal(size=(12, 3, 2))
+    counts = rng.uniform(0, 2, (12, 3)) * (rng.uniform(size=(12, 3)) < 0.8)
+    arch = nr.Architecture.recurrent(2, 5, 2, 3, readout)
+    return arch, nr.tasks.sequences(x, y, readout, loss_weight=counts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_the_loss_everywhere(seed):
+    """Network, training with and without compression, flow, race, records and files."""
+    arch, data = weighed(seed)
+    weights = gaussian(arch, 0.3, seed)
+    assert nr.dataset.zero_loss(data) == pytest.approx(
+        truth(arch, {n: 0 * w for n, w in weights.items()}, data)
+    )
+    for net in (nr.GDLN(arch), nr.ReLUNetwork(arch)):
+        run = nr.train(net, weights, data, learning_rate=0.05, steps=5, record={"weights": True})
+        again = nr.Trajectory.from_weights(net, run.values["weights"], data, run.time)
+        np.testing.assert_allclose(again.loss, run.loss, rtol=1e-9)
+        w = {n: a.copy() for n, a in weights.items()}
+        for loss in run.loss if isinstance(net, nr.GDLN) else ():
+            assert loss == pytest.approx(truth(arch, w, data), rel=1e-10)
+            w = {n: a - 0.05 * slope for (n, a), slope in zip(
+                w.items(), slopes(arch, w, data).values(), strict=True)}  # fmt: skip
+    small = nr.train(nr.GDLN(arch), weights, data, learning_rate=0.05, steps=5, compress=True)
+    first = nr.train(nr.GDLN(arch), weights, data, learning_rate=0.05, steps=5)
+    close(small.loss, first.loss)
+    race, times = nr.reduce(arch, data), np.linspace(0, 2, 5)
+    solved = race.solve(times=times, start=weights, evaluate={"again": data})
+    flowed = nr.flow(nr.GDLN(arch), weights, data, times=times, rtol=1e-9)
+    close(solved.loss, flowed.loss, 1e-6)
+    close(solved.values["again"]["loss"], flowed.loss, 1e-6)
+    mixed = nr.Dataset.mixture({"a": (0.5, data), "b": (0.5, data)})
+    assert float(nr.GDLN(arch).loss(weights, mixed)) == pytest.approx(float(first.loss[0]))
+    population = nr.Dataset.from_moments(data.moments())
+    assert float(nr.GDLN(arch).loss(weights, population)) == pytest.approx(float(first.loss[0]))
+
+
+def test_weights_of_the_loss_scale_a_mode():
+    """Two outputs, one of weight w: w times the drive, and the same final strength."""
+    arch = nr.Architecture.layered({"x": 2}, {"h": 8}, {"a": 1, "b": 1})
+    x = np.sqrt(2) * np.eye(2)
+    data = nr.Dataset({"x": x}, {"a": x[:, :1], "b": x[:, 1:]}, loss_weight={"b": 4.0})
+    race = nr.reduce(arch, data)
+    form = race.closed_form(0.01)
+    assert [round(b.drive, 9) for b in race.blocks] == [4.0, 1.0]
+    times = np.linspace(0, 8, 9)
+    run = race.solve(times=times, start=0.01)
+    flowed = nr.flow(nr.GDLN(arch), race.weights(run, 0.0), data, times=times, rtol=1e-9)
+    close(run.loss, flowed.loss, 1e-6)
+    close(form.loss(times), flowed.loss, 1e-6)
+    assert data.digest() != nr.Dataset(data.x, data.y).digest()
+    assert data.take([0]).loss_weight["b"].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("counts", "named"),
+    [({"c": 1.0}, "c"), ({"y1": -1.0}, "y1"), ({"y1": np.ones(3)}, "y1"),
+     ({"y1": np.ones((12, 1))}, "y1"), ({"y1": np.nan}, "y1"), ([1.0], "loss_weight")],
+)  # fmt: skip
+def test_bad_weights_of_the_loss(counts, named):
+    _, data = weighed()
+    with refuses(named):
+        nr.Dataset(data.x, data.y, loss_weight=counts)
+
+
+def test_what_does_not_know_weights_of_the_loss():
+    arch, data = weighed()
+    with refuses("loss_weight"):
+        nr.tasks.sequences(np.ones((4, 3, 1)), np.ones((4, 3, 1)), "all", loss_weight=[1, 2])
+    with refuses("y"):
+        nr.tasks.sequences(np.ones((4, 3, 1)), np.ones((4, 2, 1)), "all")
+    net = nr.GDLN(arch)
+    calls = [
+        lambda: net.loss(net.init(0), data, "cross_entropy"),
+        lambda: nr.reln.aligned(data, width=5),
+        lambda: nr.contests.rank_patterns(data, np.ones((1, 12))),
+        lambda: nr.predict(data, width=5, scale=1e-3, learning_rate=0.1, steps=10),
+    ]
+    for call in calls:
+        with refuses("loss_weight"):
+            call()

@@ -20,7 +20,15 @@ from numpy.typing import DTypeLike
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import one_of, random_key
-from neuralrace.dataset import Dataset, check_data, check_targets, matched, require_samples
+from neuralrace.dataset import (
+    Dataset,
+    check_data,
+    check_targets,
+    check_unweighed,
+    matched,
+    require_samples,
+    weighed_by,
+)
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import (
@@ -178,12 +186,14 @@ class Network(abc.ABC):
         measure = checked_loss(loss)
         if measure is not squared:
             require_samples(data, "data for another loss than the squared one")
+            check_unweighed(data, "another loss than the squared one")
         outputs = self(weights, data)
         dtype = jnp.result_type(*outputs.values())
         if measure is cross_entropy:
             data = with_classes(self.arch, data)
         check_targets(self.arch, data)
         targets = {node: jnp.asarray(data.y[node], dtype) for node in outputs}
+        outputs, targets = (weighed_by(data, each) for each in (outputs, targets))
         each = measure(outputs, targets)
         if measure is not squared:
             check_sample_losses(measure, each, data.n_samples)

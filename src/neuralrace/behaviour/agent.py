@@ -20,7 +20,7 @@ from neuralrace.behaviour.policies import (
     from_description,
 )
 from neuralrace.checks import by_name, entries, is_traced, real_number
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_unweighed
 from neuralrace.door import door
 from neuralrace.dynamics import Batch
 from neuralrace.dynamics.systems import chosen
@@ -329,6 +329,7 @@ def _per_edge(
 
 def check_rewards(data: Dataset) -> None:
     """Raise where a dataset is no task with rewards; arrays that JAX is tracing are not read."""
+    check_unweighed(data, "learning from rewards")
     if any(map(is_traced, data.y.values())) or is_traced(data.sample_weight):
         return
     tables = {node: np.asarray(y) for node, y in data.y.items()}

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, plain_array, real_array
-from neuralrace.dataset import Sampled
+from neuralrace.dataset import Sampled, check_unweighed
 from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
@@ -185,6 +185,7 @@ def growth_rates(base: Sampled, patterns: ArrayLike) -> np.ndarray:
         wanted=wanted,
         fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
     )
+    check_unweighed(base, "the growth rates of patterns")
     x = np.concatenate([np.asarray(a, np.float64) for a in base.x.values()], axis=1)
     y = np.concatenate([np.asarray(a, np.float64) for a in base.y.values()], axis=1)
     x, y = (a if a.shape[1] <= a.shape[0] else np.linalg.qr(a.T)[1].T for a in (x, y))

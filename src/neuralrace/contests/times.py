@@ -406,7 +406,10 @@ def _difference(a: Dataset, b: Dataset) -> str:
         return f"targets {listed(a.y)} and {listed(b.y)}"
     if not np.allclose(np.asarray(a.probability), np.asarray(b.probability)):
         return "different sample weights"
-    for what, ours, theirs in (("inputs", a.x, b.x), ("targets", a.y, b.y)):
+    ones = np.ones(a.n_samples)
+    counts = [{v: np.asarray(d.loss_weight.get(v, ones))[:, None] for v in d.y} for d in (a, b)]
+    pairs = (("inputs", a.x, b.x), ("targets", a.y, b.y), ("loss weights of", *counts))
+    for what, ours, theirs in pairs:
         for node in sorted(set(ours) & set(theirs)):
             if ours[node].shape != theirs[node].shape:
                 return f"{what} {node!r} of shape {ours[node].shape} and {theirs[node].shape}"

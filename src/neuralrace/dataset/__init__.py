@@ -14,7 +14,10 @@ from neuralrace.dataset.matching import zero_loss as zero_loss
 from neuralrace.dataset.moments import Moments as Moments
 from neuralrace.dataset.samples import Dataset as Dataset
 from neuralrace.dataset.samples import Sampled as Sampled
+from neuralrace.dataset.samples import check_unweighed as check_unweighed
 from neuralrace.dataset.samples import require_samples as require_samples
+from neuralrace.dataset.samples import weighed as weighed
+from neuralrace.dataset.samples import weighed_by as weighed_by
 
 __all__ = [
     "Dataset",

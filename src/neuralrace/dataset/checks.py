@@ -187,6 +187,37 @@ def checked_weight(value: ArrayLike) -> AnyArray:
     return weight / weight.sum()
 
 
+def checked_loss_weight(
+    values: Mapping[str, ArrayLike], targets: Mapping[str, AnyArray], samples: int
+) -> dict[str, AnyArray]:
+    """How much every output node counts on every sample, (N,), or an error."""
+    fix = "loss_weight={'y1': 0.5}, or one number per sample"
+    by_name("loss_weight", values, fix)
+    found: dict[str, AnyArray] = {}
+    for node, value in values.items():
+        require(
+            node in targets,
+            f"loss_weight names {node!r}, which has no targets",
+            got=repr(node),
+            wanted=f"some of {listed(targets)}",
+            fix=spelled(node, targets, fix),
+        )
+        weight = number_array(value, f"loss_weight[{node!r}]")
+        if weight.ndim == 0:
+            weight = np.full(samples, weight) if is_concrete(weight) else weight * jnp.ones(samples)
+        if is_concrete(weight):
+            low = float(np.min(np.asarray(weight), initial=0.0))
+            require(
+                weight.ndim == 1 and low >= 0,
+                f"loss_weight[{node!r}] must hold weights of at least 0",
+                got=f"shape {weight.shape}, least {low:g}",
+                wanted="a number, or shape (N,)",
+                fix=fix,
+            )
+        found[node] = weight
+    return found
+
+
 @runtime_checkable
 class Table(Protocol):
     """As much of a pandas DataFrame as is read here."""

@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture, check_ends, joined
-from neuralrace.dataset.samples import Dataset
+from neuralrace.dataset.samples import Dataset, weighed
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
 from neuralrace.types import ArrayLike, Count
@@ -230,7 +230,7 @@ def _check_size(
 
 @door
 def zero_loss(data: Dataset) -> float:
-    """½⟨‖y‖²⟩, the squared loss of a network whose outputs are zero.
+    """½⟨Σ_v w_v ‖y_v‖²⟩, the squared loss of a network whose outputs are zero.
 
     ```python
     >>> import neuralrace as nr
@@ -241,5 +241,5 @@ def zero_loss(data: Dataset) -> float:
     ```
     """
     rows = np.asarray(data.probability, np.float64)
-    targets = (np.asarray(y, np.float64) for y in data.y.values())
+    targets = (np.asarray(y, np.float64) for y in weighed(data).y.values())
     return sum(float((rows @ y**2).sum()) for y in targets) / 2

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
@@ -18,6 +19,7 @@ from neuralrace.dataset.checks import (
     Table,
     arrays_by_name,
     check_moments,
+    checked_loss_weight,
     checked_weight,
     is_concrete,
     label,
@@ -55,7 +57,9 @@ class Dataset(eqx.Module):
     shape `(N,)` for a node or an edge, `(N, size)` for the neurons of a node; `sample_weight` of
     shape `(N,)`, non-negative, normalised here to sum to one; `labels[name]` of shape `(N,)`:
     numbers, booleans or text that say what a sample is; `part[n]` is, in a population, the part
-    that row n belongs to.
+    that row n belongs to. `loss_weight[output node]` is how much the node counts in the squared
+    loss, ½⟨Σ_v w_v ‖y_v − h_v‖²⟩: a number, such as for the steps of a sequence, or one per sample,
+    0 where there is no target; a node that is missing counts as 1.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -75,6 +79,7 @@ class Dataset(eqx.Module):
     sample_weight: AnyArray | None
     labels: dict[str, Any]  # arrays of numbers, and TextLabel
     part: AnyArray | None
+    loss_weight: dict[str, AnyArray]
 
     @door
     def __init__(
@@ -85,6 +90,7 @@ class Dataset(eqx.Module):
         sample_weight: ArrayLike | None = None,
         labels: Mapping[str, ArrayLike | TextLabel] | None = None,
         part: ArrayLike | None = None,
+        loss_weight: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self.x = arrays_by_name(x, "x", (2,), "(N, size)")
         self.y = arrays_by_name(y, "y", (2,), "(N, size)")
@@ -111,9 +117,10 @@ class Dataset(eqx.Module):
             )
         self.sample_weight = None if sample_weight is None else checked_weight(sample_weight)
         self.part = None if part is None else number_array(part, "part", as_float=False)
+        self.loss_weight = checked_loss_weight(loss_weight or {}, self.y, n)
         everything: dict[str, AnyArray | TextLabel] = {
             f"{field}[{name!r}]": value
-            for field in ("x", "y", "gates", "labels")
+            for field in ("x", "y", "gates", "labels", "loss_weight")
             for name, value in getattr(self, field).items()
         }
         if self.sample_weight is not None:
@@ -137,10 +144,10 @@ class Dataset(eqx.Module):
         if self.part is None or not is_concrete(self.part):
             return
         _, first, index = np.unique(np.asarray(self.part), return_index=True, return_inverse=True)
-        for name, gate in self.gates.items():
+        for name, gate in (*self.gates.items(), *self.loss_weight.items()):
             if is_concrete(gate) and (np.asarray(gate) != np.asarray(gate)[first][index]).any():
                 raise NeuralRaceError(
-                    f"gates[{name!r}] differ among the rows of a population",
+                    f"gates or loss weights of {name!r} differ among the rows of a population",
                     got=f"{self.n_samples} rows in {len(first)} parts, with gates within a part",
                     wanted="equal gates for all rows of a part: its rows are no samples",
                     fix="one population for each gate: nr.Dataset.mixture({'on': (0.5, first), …}) "
@@ -277,7 +284,7 @@ class Dataset(eqx.Module):
 
         ```
         """
-        return moments_of(self)
+        return moments_of(weighed(self))
 
     @classmethod
     @door
@@ -330,7 +337,7 @@ class Dataset(eqx.Module):
         return self.sample_weight
 
     def digest(self) -> str:
-        """A fingerprint of inputs, targets, gates and sample weights, as 32 hexadecimal digits.
+        """A fingerprint of inputs, targets, gates and weights, as 32 hexadecimal digits.
 
         Where there are gates, the first half tells the samples, as in the digest without gates, and
         the second half the gates.
@@ -351,12 +358,14 @@ class Dataset(eqx.Module):
         self._check_known()
         weight = {} if self.sample_weight is None else {"": self.sample_weight}
         fields = {"x": self.x, "y": self.y, "sample_weight": weight}
-        samples = _digest(fields | ({} if self.part is None else {"part": {"": self.part}}))
+        more = {} if self.part is None else {"part": {"": self.part}}
+        more |= {"loss_weight": self.loss_weight} if self.loss_weight else {}
+        samples = _digest(fields | more)
         half = len(samples) // 2
         return samples[:half] + _digest({"gates": self.gates})[:half] if self.gates else samples
 
     def _check_known(self) -> None:
-        for field in ("x", "y", "gates"):
+        for field in ("x", "y", "gates", "loss_weight"):
             check_known(f"the {field} of the data", getattr(self, field))
         check_known("the data", {"sample_weight": self.sample_weight, "part": self.part})
 
@@ -395,7 +404,8 @@ class Dataset(eqx.Module):
         y = {}
         for node, target in self.y.items():
             wanted = np.asarray(target, np.float64)
-            y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
+            seen = root * np.sqrt(np.asarray(self.loss_weight.get(node, 1.0))).reshape(-1, 1)
+            y[node] = wanted - x @ np.linalg.lstsq(seen * x, seen * wanted)[0]
         return replace(self, y=y)
 
     @door
@@ -462,7 +472,8 @@ class Dataset(eqx.Module):
                     fix="data.mask(label=value) makes a mask",
                 )
         rows = lambda arrays: {name: array[index] for name, array in arrays.items()}
-        fields = {field: rows(getattr(self, field)) for field in ("x", "y", "gates", "labels")}
+        kept = ("x", "y", "gates", "labels", "loss_weight")
+        fields = {field: rows(getattr(self, field)) for field in kept}
         weight = None if self.sample_weight is None else self.sample_weight[index]
         part = None if self.part is None else self._whole_parts(index)
         return Dataset(**fields, sample_weight=weight, part=part)
@@ -552,6 +563,41 @@ else:
     """A dataset that is no population, as the type of an argument."""
 
 
+def weighed(data: Dataset) -> Dataset:
+    """The same task for a gated network, with the weights of the loss in targets and gates.
+
+    w ‖y − h‖² is the squared distance of √w y from √w h, which is what an output node of gate √w
+    gives.
+    """
+    y, gates = dict(data.y), dict(data.gates)
+    for node, weight in data.loss_weight.items():
+        root = np.sqrt(weight)
+        gate = gates.get(node, 1.0)
+        y[node] = y[node] * root[:, None]
+        gates[node] = gate * (root[:, None] if np.ndim(gate) == 2 else root)
+    return replace(data, y=y, gates=gates, loss_weight=None) if data.loss_weight else data
+
+
+def weighed_by(data: Dataset, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs or targets by node, each times the root of its weight in the squared loss."""
+    root = {node: jnp.sqrt(jnp.asarray(w)) for node, w in data.loss_weight.items()}
+    return {
+        node: value * root[node].astype(value.dtype)[:, None] if node in root else value
+        for node, value in values.items()
+    }
+
+
+def check_unweighed(data: Dataset, what: str) -> None:
+    """Raise where output nodes count differently in the loss, which `what` does not know."""
+    require(
+        not data.loss_weight,
+        f"loss_weight is not known to {what}",
+        got=f"loss_weight of {listed(data.loss_weight)}",
+        wanted="outputs that count alike",
+        fix="replace(data, loss_weight=None) of dataclasses leaves it out",
+    )
+
+
 def require_samples(data: Dataset, what: str) -> None:
     """Raise where data have no single samples, which is asked for under some conditions alone."""
     require(
@@ -606,6 +652,12 @@ def _mixed(parts: Sequence[tuple[float, Dataset]]) -> Dataset:
         gates[name] = np.concatenate(
             [g if g.ndim > len(wide) else np.repeat(g[:, None], wide[0], 1) for g in each]
         )
+    counts = {
+        node: np.concatenate(
+            [np.asarray(data.loss_weight.get(node, np.ones(data.n_samples))) for data in several]
+        )
+        for node in dict.fromkeys(name for data in several for name in data.loss_weight)
+    }
     weight = np.concatenate([p * np.asarray(data.probability) for p, data in parts])
     part, used = [], 0
     for data in several:
@@ -613,7 +665,7 @@ def _mixed(parts: Sequence[tuple[float, Dataset]]) -> Dataset:
         part.append(own + used)
         used += int(own.max()) + 1
     parts_of_all = None if all(data.part is None for data in several) else np.concatenate(part)
-    return Dataset(stacked("x"), stacked("y"), gates, weight, part=parts_of_all)
+    return Dataset(stacked("x"), stacked("y"), gates, weight, part=parts_of_all, loss_weight=counts)
 
 
 def _indices(samples: Any) -> np.ndarray:

@@ -98,6 +98,8 @@ def described(data: Dataset) -> str:
         parts.append(f"gates: {_listed(list(data.gates))}")
     if data.sample_weight is not None:
         parts.append("sample weights")
+    if data.loss_weight:
+        parts.append(f"loss weights: {_listed(list(data.loss_weight))}")
     if data.labels:
         shown = [f"{name}{_values(label)}" for name, label in data.labels.items()]
         parts.append(f"labels: {_listed(shown)}")

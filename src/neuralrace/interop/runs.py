@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
-from neuralrace.dataset import Dataset, check_targets
+from neuralrace.dataset import Dataset, check_targets, check_unweighed, weighed_by
 from neuralrace.dynamics import StoppedError, train
 from neuralrace.errors import NeuralRaceError, require, warn_user
 from neuralrace.gdln import Network
@@ -351,6 +351,9 @@ def _seen(
         with jax.enable_x64(dtype == np.float64), jax.ensure_compile_time_eval():
             found = {node: jnp.asarray(out) for node, out in outputs.items()}
             targets = {node: jnp.asarray(np.asarray(data.y[node], dtype)) for node in outputs}
+            if measure is not squared:
+                check_unweighed(data, "another loss than the squared one")
+            found, targets = (weighed_by(data, each) for each in (found, targets))
             each = called(measure, found, targets)
         check_sample_losses(measure, each, data.n_samples)
         each = np.asarray(each, np.float64)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.analysis import projected
 from neuralrace.checks import check_known, real_array, real_number
-from neuralrace.dataset import Dataset, check_moments, matched
+from neuralrace.dataset import Dataset, check_moments, check_unweighed, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
 from neuralrace.gdln import GDLN, Network
@@ -60,6 +60,7 @@ def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> Linear
     chain_edges(net, edges)
     full = matched(net.arch, data)
     check_moments(full)
+    check_unweighed(data, "the theory of deep linear networks")
     gated = [name for name, gate in full.gates.items() if not np.all(np.asarray(gate) == 1)]
     require(
         not gated,

@@ -78,7 +78,8 @@ class Source:
         """The loss on samples of the split network, at every time of a solution: (T,)."""
         square: Any = 0.0
         for node, output in self.part_outputs(solution, data).items():
-            square = square + ((np.asarray(data.y[node], np.float64) - output) ** 2).sum(axis=-1)
+            off = ((np.asarray(data.y[node], np.float64) - output) ** 2).sum(axis=-1)
+            square = square + off * np.asarray(data.loss_weight.get(node, 1.0))
         return square @ np.asarray(data.probability, np.float64) / 2
 
     def part_outputs(self, solution: Trajectory, data: Dataset) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, GateClasses
+from neuralrace.dataset import Dataset, GateClasses, weighed
 from neuralrace.tolerances import DEPENDENT
 from neuralrace.types import Array, Matrix
 
@@ -44,8 +44,9 @@ class ClassFactor:
 def class_factor(data: Dataset) -> ClassFactor:
     """Sort samples into gate classes and keep a factor of each; gates must be per node or edge.
 
-    Inputs that their own gate switches off count as zero.
+    Inputs that their own gate switches off count as zero; weights of the loss are gates here.
     """
+    data = weighed(data)
     classes = data.gate_classes()
     narrow = classes.index.astype(np.min_scalar_type(len(classes)))  # small integers sort quicker
     order = np.argsort(narrow, kind="stable")

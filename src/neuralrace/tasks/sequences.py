@@ -27,6 +27,7 @@ def sequences(
     initial: ArrayLike | None = None,
     labels: Mapping[str, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
+    loss_weight: ArrayLike | None = None,
 ) -> Dataset:
     """Sequences from arrays, as `Architecture.recurrent` with the same `readout` reads them.
 
@@ -34,7 +35,9 @@ def sequences(
     the last step, or `(N, R, outputs)`, one for each of the R steps of `readout` (`"all"`, or the
     steps counted from 1). `initial` is h₀, the state of every sample before the first step, of
     shape `(N, hidden)`, or `(hidden,)` if all have the same; the architecture is then made with
-    `initial=True`. `labels` and `sample_weight` as in `nr.Dataset`.
+    `initial=True`. `labels` and `sample_weight` as in `nr.Dataset`. `loss_weight`, of shape `(R,)`
+    or `(N, R)`, is how much each target counts in the squared loss: 0 after the end of a sequence
+    that is shorter than others.
 
     **Returns:** a dataset with `x["x1"]` … `x["xT"]` of shape `(N, inputs)` and `y["y"]`, or
     `y["y3"]` for a target after step 3, of shape `(N, outputs)`; `x["h0"]` with an initial state.
@@ -71,12 +74,24 @@ def sequences(
         wanted=f"shape ({len(steps)}, {len(outs)}, outputs)",
         fix="readout says which steps have an output: 'last', 'all' or steps counted from 1",
     )
+    count = None
+    if loss_weight is not None:
+        counts = real_array("loss_weight", loss_weight, fix="one number per step with an output")
+        require(
+            counts.shape in ((len(outs),), wanted.shape[:2]),
+            "loss_weight must have one number for every step that has an output",
+            got=f"shape {counts.shape}",
+            wanted=f"shape ({len(outs)},) or {wanted.shape[:2]}",
+            fix="readout says which steps have an output",
+        )
+        count = {name: counts[..., r] for r, name in enumerate(outs)}
     before = {} if initial is None else {"h0": _before(initial, len(steps))}
     return Dataset(
         {f"x{t + 1}": steps[:, t] for t in range(steps.shape[1])} | before,
         {name: wanted[:, r] for r, name in enumerate(outs)},
         sample_weight=sample_weight,
         labels=labels,
+        loss_weight=count,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.checks import real_number
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_unweighed
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.possible.patterns import pattern_count, patterns
 from neuralrace.tolerances import EQUAL, MARGIN, TINY
@@ -31,6 +31,7 @@ class Samples:
     @staticmethod
     def of(data: Dataset) -> Samples:
         """All inputs and all targets side by side, or an error where there is nothing to learn."""
+        check_unweighed(data, "what neurons align to")
         x, y = side_by_side(data.x), side_by_side(data.y)
         for what, values in (("inputs", x), ("targets", y)):
             if not values.any():

@@ -129,7 +129,8 @@ def seen_by_neurons(
             into = arch.incoming[node]
             z[node] = np.asarray(sum(h[arch.edges[e][0]] @ weights[e].T for e in into))
             h[node] = gate.get(node, 1.0) * z[node]
-    error = {v: np.asarray(data.y[v], np.float64) - h[v] for v in arch.outputs}
+    count = {v: np.reshape(np.asarray(data.loss_weight.get(v, 1.0)), (-1, 1)) for v in arch.outputs}
+    error = {v: count[v] * (np.asarray(data.y[v], np.float64) - h[v]) for v in arch.outputs}
     found = {}
     for node in reversed(arch.order):
         if node not in arch.hidden:

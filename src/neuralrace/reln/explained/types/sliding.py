@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of
-from neuralrace.dataset import Dataset, Sampled, matched
+from neuralrace.dataset import Dataset, Sampled, check_unweighed, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
@@ -199,6 +199,7 @@ def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> L
     arrays = checked_weights(arch, weights)
     check_finite(arrays)
     (node,) = arch.hidden
+    check_unweighed(data, "sliding gates")
     full = matched(arch, data.gated({}))
     into, out = arch.incoming[node], arch.outgoing[node]
     x = np.concatenate([np.asarray(full.x[arch.edges[e][0]], np.float64) for e in into], axis=1)

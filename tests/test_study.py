@@ -618,7 +618,7 @@ def test_the_schema_knows_every_section():
 def test_a_new_study_can_be_checked_and_is_not_overwritten(tmp_path):
     output = run("new", tmp_path / "a.toml")
     assert "neuralrace run" in output
-    assert "gating xor: sample1 (32)" in run("check", tmp_path / "a.toml")
+    assert "gating xor: sample1 (25)" in run("check", tmp_path / "a.toml")
     with says("exists already", got="a file", wanted="not taken", fix="another name"):
         run("new", tmp_path / "a.toml")
 

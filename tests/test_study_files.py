@@ -1,18 +1,23 @@
 """Files of studies: nothing of the user's is overwritten, and the copies in a report can be run."""
 
+import json
+import re
 import runpy
+import shutil
 import sys
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import neuralrace as nr
 from neuralrace.study.build import pathway_names
 from neuralrace.study.document import to_toml
 from tests.test_errors import refuses, says
-from tests.test_study import xor
+from tests.test_study import ROOT, run, xor
 
 TABLE = "a,b,kind,c\n1.0,0.5,p+,1\n0.5,1.0,p-,0\n-1.0,0.2,p+,1\n-0.5,-1.0,p-,0\n"
 
@@ -129,6 +134,57 @@ def test_a_new_study_of_a_table_is_right(tmp_path, text):
     (tmp_path / "my.csv").write_text(text, encoding="utf-8")
     path = nr.study.new_study(tmp_path / "my.toml", tmp_path / "my.csv")
     nr.Study.load(path).check()
+
+
+def test_a_new_study_has_a_pathway_for_each_member_of_a_code_and_value_of_a_text(tmp_path):
+    rows = [
+        [sign, i % 2, (i + 1) % 2, *np.eye(3, dtype=int)[i % 3], ["hot", "cold"][i // 6], sign]
+        for i, sign in enumerate([-1, 1, 1] * 4)
+    ]
+    head = "sign,up,down,cue_a,cue_b,cue_c,season,answer"
+    lines = [head, *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "my.csv").write_text("\n".join(lines) + "\n")
+    path = nr.study.new_study(tmp_path / "my.toml", tmp_path / "my.csv")
+    settings = nr.Study.load(path).settings
+    assert settings.task.groups == {"group1": ("up", "down"), "cue": ("cue_a", "cue_b", "cue_c")}
+    assert settings.questions[0] == "relu"
+    assert (settings.contest.criterion, settings.contest.relative) == (0.1, True)
+    pairs = nr.Study.load(path).check().candidates
+    assert list(pairs) == ["one", "by_group1", "by_cue", "by_season"]
+    for name, columns in (("by_group1", [1, 2]), ("by_cue", [3, 4, 5])):
+        arch, data = pairs[name]
+        gates = [data.gates[node] for node in arch.hidden]
+        np.testing.assert_array_equal(gates, np.array(rows, object)[:, columns].T.astype(float))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "time"), [("", 33.5), ("scale = 1e-2", 23.6), ('kind = "torch"', 6.4)]
+)
+def test_from_a_table_to_the_right_time_in_three_commands(tmp_path, line, time):
+    """Three signs, and a rule that says which of them to answer; times are those of networks."""
+    shutil.copy(ROOT / "examples/studies/rule.csv", tmp_path / "my.csv")
+    run("new", tmp_path / "my.toml", "--csv", tmp_path / "my.csv")
+    if line:
+        text = (tmp_path / "my.toml").read_text()
+        (tmp_path / "my.toml").write_text(re.sub("^scale = .*$", line, text, flags=re.M))
+    left_out = "torch" in line  # the contest knows Gaussian starts alone
+    with pytest.raises(SystemExit) if left_out else nullcontext():
+        run("run", tmp_path / "my.toml", "--out", tmp_path / "out")
+    table = pandas.read_csv(tmp_path / "out" / "relu.csv").set_index("what")
+    trained, wide = table.loc["trained networks"], table.loc["wide limit"]
+    share = 0.25 if "torch" in line else 0.05
+    assert wide["time"] == pytest.approx(time, rel=share)
+    assert wide["time"] == pytest.approx(trained["time"], rel=share)
+    page = json.loads((tmp_path / "out" / "page.json").read_text())["page"]
+    assert f"t = {wide['time']:.4g} " in page["answer"][0].partition(". ")[0]
+
+
+def test_pytorchs_own_start_needs_no_scale():
+    network = {"kind": "torch", "widths": 4}
+    for given, scale in ((network, 1.0), (network | {"scale": 0.5}, 0.5), ({"widths": 4}, 1e-3)):
+        study = nr.Study.of(questions=["train"], task={"builtin": "xor"}, network=given)
+        assert study.settings.network.scale == scale
 
 
 def test_without_the_extra_a_study_says_what_is_missing(tmp_path, monkeypatch):

@@ -65,6 +65,36 @@ def test_what_is_not_known_is_left_out_and_the_others_are_answered(sections):
     assert list(result.answers) == ["train"] and list(result.refused) == ["relu"]
 
 
+@pytest.mark.parametrize(
+    ("questions", "sections", "left"),
+    [
+        (["train", "types"], {"network": {"widths": 8, "bias": True}}, ["types"]),
+        (["train", "contest"], {"network": {"widths": 8, "bias": True}, "contest": {}},
+         ["contest"]),
+        (["train", "types", "explain"], {"network": {"widths": [4, 4]}}, ["types", "explain"]),
+        (["predict", "discover", "train"],
+         {"training": {"steps": 20, "optimizer": {"name": "adam", "learning_rate": 0.01}}},
+         ["predict", "discover"]),
+        (["reduce", "predict", "train"], {"gatings": {}}, ["reduce", "predict"]),
+    ],
+)  # fmt: skip
+def test_what_a_rule_forbids_one_question_ends_neither_a_report_nor_a_cell(
+    questions, sections, left
+):
+    study = xor(questions, **({"training": {"steps": 20, "seeds": 2}} | sections))
+    result = study.run()
+    assert {*result.answers} == {*questions} - {*left} and [*result.refused] == left
+    said = [s.text for s in result.sentences() if s.id == "left out"]
+    for name, text in zip(result.refused, said, strict=True):
+        assert name in text and result.refused[name].problem in text
+        assert any(line.startswith(name) for line in study.check().sentences)
+        with pytest.raises(nr.study.StudyError):
+            xor([name], **({"training": {"steps": 20}} | sections))
+    [cell] = answer_cells([{"seed": 1}], study=dict(study.document.content), folder=".")
+    assert {*json.loads(cell["refused"])} == {*left}
+    assert np.isfinite(cell["final_loss"]) == ("train" in result.answers)
+
+
 def test_types_that_cannot_form_leave_the_times_of_a_cell():
     """From a large start neurons do not align; the wide limit and the networks have their times."""
     sections = SECTIONS | {"relu": FEW | {"types": True}, "gatings": {}}

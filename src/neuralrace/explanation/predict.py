@@ -82,7 +82,7 @@ def predict(
     E[L(0)] = ½⟨‖y‖²⟩ + ½ Σ_o (H σ_a² (1 + leak²)/2 Σ_i σ_i² ⟨x_i²⟩ + σ_c²), for weights with
     symmetric distributions of these standard deviations, a bias as an input of ones (derived by
     us; E[relu(z)²] = E[z²]/2). The last sum is the variance of the random first function, which
-    the wide limit lacks. Where that is more than 10 % of it, the start is large, which the first
+    the wide limit lacks. Where that is more than 10 % of it, the start is large, which a
     sentence says, and the course of an outcome is the mean of the simulated networks that end so.
 
     *Types.* Where neurons align before the loss falls, `Prediction.types` groups them.

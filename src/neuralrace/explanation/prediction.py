@@ -285,8 +285,14 @@ class Prediction(Result):
         width, many = self.start.width, len(self.networks)
         yield Sentence(
             "answer",
-            f"{self._warned}A ReLU network of width {width} {self._started}: {self._answer}.",
+            f"A ReLU network of width {width} {self._started}: {self._answer}.",
         )
+        if self.is_large:
+            yield Sentence(
+                "large",
+                f"The start is large: {percent(self.gap)} of the initial loss, {self.initial:.4g}, "
+                "is that of the random first function, which the wide limit lacks.",
+            )
         if len(self.data.x) > 1:
             yield Sentence(
                 "inputs",
@@ -327,15 +333,6 @@ class Prediction(Result):
         if self.likely.settings.get("method") == SIMULATED:
             return "the mean of simulated networks"
         return f"the wide limit, for which no network of width {self.start.width} is trained"
-
-    @property
-    def _warned(self) -> str:
-        if not self.is_large:
-            return ""
-        return (
-            f"The start is large: {percent(self.gap)} of the initial loss, {self.initial:.4g}, is "
-            "that of the random first function, which the wide limit lacks. "
-        )
 
     @property
     def _answer(self) -> str:

@@ -28,6 +28,9 @@ GROUPS = 6
 SEARCHED = 12
 """The most labels among which words are sought for a set that none of them names exactly."""
 
+TOGETHER = 4
+"""The most labels that name a set together."""
+
 Labels = dict[str, Shaped[np.ndarray, " N"]]
 """The labels of a dataset with one value per sample."""
 
@@ -83,13 +86,12 @@ def _exactly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
     def meant(names: list[str]) -> int:
         return int(np.all([np.isin(labels[name], mine[name]) for name in names], axis=0).sum())
 
-    for name in list(mine):  # the labels without which it is not known what is meant
-        others = [each for each in mine if each != name]
-        if others and meant(others) == len(samples):
-            del mine[name]
-    named = mine and meant(list(mine)) == len(samples)
-    if named and max(map(len, mine.values())) <= NAMED:
-        return _spelled(mine)
+    short = {name: some for name, some in mine.items() if len(some) <= NAMED}
+    for many in range(1, min(len(short), TOGETHER) + 1):  # labels that do not matter are left out
+        enough = [n for n in combinations(short, many) if meant([*n]) == len(samples)]
+        if enough:
+            names = min(enough, key=lambda names: sum(len(short[name]) for name in names))
+            return _spelled({name: short[name] for name in names})
     if len(samples) <= NAMED:
         return f"sample{'s' * (len(samples) > 1)} {several([str(n + 1) for n in samples])}"
     return None

@@ -67,6 +67,11 @@ class Problem:
         return self.document.place
 
     @property
+    def refused(self) -> dict[str, StudyError]:
+        """Questions that cannot be answered, and why."""
+        return {name: rule.error(self.place) for name, rule in self.settings.refused.items()}
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """What was built, one line per part."""
         data, arch = self.data, self.relu.arch
@@ -78,7 +83,8 @@ class Problem:
         for name, (graph, _) in self.candidates.items():
             widths = ", ".join(f"{node} ({graph.sizes[node]})" for node in graph.hidden)
             lines.append(f"gating {name}: {widths:.200}")
-        lines.append(f"questions: {', '.join(self.settings.questions)}")
+        lines.append(f"questions: {', '.join(self.settings.answerable)}")
+        lines += [f"{name} is left out: {error.reason}" for name, error in self.refused.items()]
         if self.settings.sweep is not None:
             from neuralrace.study.grid import sweep_sentence
 

@@ -49,8 +49,7 @@ def _invalid(document: Document, error: Any) -> Iterator[StudyError]:
     problems: dict[str, list[dict[str, Any]]] = {}
     for wrong in error.errors(include_url=False):
         for rule in wrong.get("ctx", {}).get("rules", ()):
-            how = {"got": rule.got, "wanted": rule.wanted, "fix": rule.fix}
-            yield Place(document.file, rule.key).error(rule.problem, **how)
+            yield rule.error(document.place)
         problems.setdefault(_key(document, wrong), []).append(wrong)
     unknown = [key for key, those in problems.items() if those[0]["type"] == "extra_forbidden"]
     meant = {f"{_section(key)}{nearest_name(_name(key), _fields(_section(key)[:-1]))}"

@@ -178,13 +178,14 @@ def toml_value(value: Any) -> str:
     ```python
     >>> from neuralrace.study.document import toml_value
     >>> toml_value({"name": "adam", "steps": [1, 2]})
-    '{"name" = "adam", "steps" = [1, 2]}'
+    '{ name = "adam", steps = [1, 2] }'
 
     ```
     """
     if isinstance(value, Mapping):
-        pairs = (f"{toml_value(name)} = {toml_value(inner)}" for name, inner in value.items())
-        return "{" + ", ".join(pairs) + "}"
+        bare = lambda name: name if re.fullmatch("[A-Za-z0-9_-]+", name) else toml_value(name)
+        pairs = (f"{bare(name)} = {toml_value(inner)}" for name, inner in value.items())
+        return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return to_toml({"value": value}).removeprefix("value = ").rstrip("\n")

@@ -30,6 +30,7 @@ from pydantic_core import PydanticCustomError
 
 from neuralrace.errors import spelled
 from neuralrace.study.limits import LIMITS
+from neuralrace.study.places import Place, StudyError
 from neuralrace.study.questions import QUESTIONS
 from neuralrace.text import dotted
 
@@ -103,7 +104,10 @@ class Limit(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What must hold of a section; where it does not, `key` of the section is at fault."""
+    """What must hold of a section; where it does not, `key` of the section is at fault.
+
+    A rule of one `question` leaves that out of the study; one of none ends it.
+    """
 
     holds: object
     key: str
@@ -111,6 +115,12 @@ class Rule(NamedTuple):
     got: object
     wanted: str
     fix: str
+    question: str = ""
+
+    def error(self, place: Place) -> StudyError:
+        """The error of a study that breaks it."""
+        at = Place(place.file, self.key)
+        return at.error(self.problem, got=self.got, wanted=self.wanted, fix=self.fix)
 
 
 class Section(BaseModel):
@@ -261,11 +271,13 @@ class Network(Section):
     )
     bias: bool = Field(default=False, description="whether ReLU neurons and outputs have a bias")
     scale: Annotated[PositiveFloat, Limit(LIMITS["start"], "the standard deviation")] = Field(
-        default=1e-3, description="the standard deviation of initial weights", examples=[1e-3]
+        default=1e-3,
+        description="the standard deviation of initial weights; 1 by default for kind = 'torch'",
+        examples=[1e-3],
     )
     kind: Literal["gaussian", "xavier", "orthogonal", "torch"] = Field(
         default="gaussian",
-        description="the kind of initial weights; 'torch' with scale = 1 is PyTorch's own start",
+        description="the kind of initial weights; 'torch' is PyTorch's own start",
     )
     graph: Graph | None = Field(default=None, description="a graph of your own, in place of widths")
 
@@ -273,6 +285,13 @@ class Network(Section):
     def layers(self) -> int:
         """How many hidden layers there are in a row."""
         return len(self.widths) * (self.depth or 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_torch(cls, keys: Any) -> Any:
+        """PyTorch's own start is one of scale 1."""
+        own = isinstance(keys, Mapping) and keys.get("kind") == "torch"
+        return {"scale": 1.0, **keys} if own else keys
 
     def rules(self) -> list[Rule]:
         return [
@@ -859,11 +878,24 @@ class Settings(Section):
             rule._replace(key=f"{at}{rule.key}".removesuffix("."))
             for at, section in sections(self)
             for rule in section.rules()
-            if not rule.holds
+            if not rule.holds and (not rule.question or not self.answerable)
         ]
         if broken:
             raise PydanticCustomError("broken", "keys do not fit together", {"rules": broken})
         return self
+
+    @property
+    def refused(self) -> dict[str, Rule]:
+        """The questions that cannot be answered, each with the first rule that it breaks."""
+        broken = [rule for rule in self._rules_of_questions() if not rule.holds and rule.question]
+        first = {rule.question: rule for rule in reversed(broken)}
+        return {name: first[name] for name in self.questions if name in first}
+
+    @property
+    def answerable(self) -> tuple[Question, ...]:
+        """All other questions."""
+        refused = self.refused
+        return tuple(question for question in self.questions if question not in refused)
 
     @property
     def axes(self) -> dict[str, list[Any]]:
@@ -922,8 +954,6 @@ class Settings(Section):
         needing = lambda need: [q for q in asked if need in QUESTIONS[q].needs]
         several, one = network.layers > 1, (network.widths or (100,))[0]
         masked = [name for name, gating in self.gatings.items() if gating.is_masked]
-        checked = of_these("contest", "phase_diagram") if self.contest.check else []
-        about = [q for q in asked if QUESTIONS[q].gated] if several and masked else []
         twice = [question for i, question in enumerate(asked) if question in asked[:i]]
         how = "an optimizer" if training.optimizer else loss
         yield Rule(
@@ -959,6 +989,7 @@ class Settings(Section):
                 "no section [gatings.NAME]",
                 "at least one gating" + " or a [network.graph]" * (question == "reduce"),
                 'add [gatings.one] with masks = { all = "always" }',
+                question,
             )
         for question in needing("descent"):
             yield Rule(
@@ -968,6 +999,7 @@ class Settings(Section):
                 how,
                 "learning_rate in place of optimizer, and loss = 'squared'",
                 f"leave out {question!r}, or change [training]",
+                question,
             )
         yield Rule(
             loss == "squared" or "certify" not in asked,
@@ -976,6 +1008,7 @@ class Settings(Section):
             loss,
             "loss = 'squared'",
             "leave out 'certify', or change [training]",
+            "certify",
         )
         yield Rule(
             training.is_descent or "discover" not in asked or self.discover.pathways != "elbow",
@@ -985,6 +1018,7 @@ class Settings(Section):
             how,
             "the number of pathways",
             "for example pathways = 4 in [discover], or change [training]",
+            "discover",
         )
         for question in needing("gaussian"):
             yield Rule(
@@ -994,6 +1028,7 @@ class Settings(Section):
                 f"network.kind = {network.kind!r}",
                 "kind = 'gaussian' in [network]",
                 f"leave out kind, or {question!r}",
+                question,
             )
         yield Rule(
             not network.bias or "types" not in asked,
@@ -1002,25 +1037,31 @@ class Settings(Section):
             "bias = true",
             "a column of ones in the task in its place",
             "leave out bias, or 'types'",
+            "types",
         )
-        yield Rule(
-            not network.bias or not checked,
-            "contest.check",
-            "whether networks with output biases would keep the gates of a contest is not known",
-            f"bias = true, and the question {', '.join(checked)!r} with its check",
-            "check = false in [contest], which leaves times and winner",
-            "write check = false; or leave out bias and add a column of ones to the task, "
-            "which is a bias of the hidden neurons",
-        )
-        yield Rule(
-            not about,
-            f"gatings.{(masked or ['-'])[0]}",
-            "pathways by masks have one hidden layer, and the network has several",
-            f"{network.layers} hidden layers, and the question {', '.join(about[:1])!r}",
-            "one hidden layer, or the gates of a graph",
-            ("leave out depth" if network.depth else f"write widths = {one}")
-            + ", or write a [network.graph] with gates = { node = 'expression' }",
-        )
+        for question in of_these("contest", "phase_diagram") if self.contest.check else ():
+            yield Rule(
+                not network.bias,
+                "contest.check",
+                "whether networks with output biases would keep the gates of a contest is not "
+                "known",
+                f"bias = true, and the question {question!r} with its check",
+                "check = false in [contest], which leaves times and winner",
+                "write check = false; or leave out bias and add a column of ones to the task, "
+                "which is a bias of the hidden neurons",
+                question,
+            )
+        for question in [q for q in asked if QUESTIONS[q].gated] if masked else ():
+            yield Rule(
+                not several,
+                f"gatings.{masked[0]}",
+                "pathways by masks have one hidden layer, and the network has several",
+                f"{network.layers} hidden layers, and the question {question!r}",
+                "one hidden layer, or the gates of a graph",
+                ("leave out depth" if network.depth else f"write widths = {one}")
+                + ", or write a [network.graph] with gates = { node = 'expression' }",
+                question,
+            )
         yield Rule(
             not several or start is not None or "modes" not in asked,
             "questions",
@@ -1028,6 +1069,7 @@ class Settings(Section):
             "several hidden layers",
             "one width in [network], or an aligned start",
             "write widths = 64, or start = 0.1 in [contest]",
+            "modes",
         )
         for question in needing("layer"):
             yield Rule(
@@ -1037,6 +1079,7 @@ class Settings(Section):
                 "a graph" if network.graph else "several hidden layers",
                 "one width in [network]",
                 f"leave out {question!r}, or write widths = 128",
+                question,
             )
 
 

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any, final
@@ -17,6 +18,7 @@ from neuralrace.door import door
 from neuralrace.errors import require
 from neuralrace.study.document import toml_value
 from neuralrace.study.files import read_table
+from neuralrace.study.questions import QUESTIONS
 
 FEW = 8
 """A column of text or of whole numbers with at most this many values may be a label, and may have
@@ -25,17 +27,14 @@ one pathway per value."""
 DISTINCT = "every row has another value"
 """Why a column that names the rows is left out."""
 
-ASKED = '["relu", "contest", "predict", "train", "discover", "certify"]'
+ASKED = ("relu", "contest", "train")
 """The questions of a new study."""
 
-ALSO = '"reduce", "modes", "types", "explain"'
-"""Questions that a new study does not ask."""
-
-ASKED_OF_ITEMS = '["relu", "modes", "predict", "train"]'
+ASKED_OF_ITEMS = ("relu", "modes", "predict", "train")
 """The questions of a new study of items and their properties."""
 
-ALSO_OF_ITEMS = '"contest", "reduce", "types", "discover", "certify", "explain"'
-"""Questions that a new study of items does not ask."""
+GATINGS = 3
+"""A new study has at most as many gatings that are made from columns."""
 
 
 @door
@@ -123,8 +122,8 @@ XOR: Mapping[str, Any] = {
     "title": "Extended XoR",
     "about": "Which gating does a ReLU network take up: one per class, or one per sample?",
     "asked": ASKED,
-    "also": f'{ALSO}, "phase_diagram"',
     "steps": 600,
+    "groups": {},
 }
 """What a study says that is not for a table."""
 
@@ -140,7 +139,9 @@ def _written(**values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"repr": repr, "toml": toml_value}
-    return environment.get_template("new.toml").render(values)
+    other = [question for question in QUESTIONS if question not in values["asked"]]
+    also = [question for question in other if question != "phase_diagram"]  # needs a section
+    return environment.get_template("new.toml").render(values, also=also)
 
 
 # ---- the columns of a table ---------------------------------------------------------------------
@@ -224,25 +225,25 @@ def _of_csv(csv: Path, folder: Path, columns: _Columns) -> dict[str, Any]:
         "labels": labels,
         "standardise": items is None,
     }
-    shared = {"csv": csv.name, "items": items, "task": task}
+    groups = {} if items else _groups(table, columns.x)
+    task |= {"groups": groups} if groups else {}
+    shared = {"csv": csv.name, "items": items, "task": task, "groups": groups}
     if items is not None:
         return shared | {
             "title": f"Which distinctions of {csv.name} are learned first?",
             "about": "In which order are the items told apart, when, and how sure is that?",
             "asked": ASKED_OF_ITEMS,
-            "also": ALSO_OF_ITEMS,
             "steps": 3000,
         }
     return shared | {
-        "title": f"What is learned of {csv.name}?",
-        "about": "Which pathways learn this task first, and what do ReLU networks do?",
+        "title": f"When is {csv.name} learned?",
+        "about": "When will a ReLU network learn this, and how near do gated networks come to it?",
         "asked": ASKED,
-        "also": ALSO,
         "steps": 1000,
         "last": columns.y == [*table][-1:],
         "left_out": columns.left_out,
         "named": [n for n, why in columns.left_out.items() if why == DISTINCT][:1],
-        "gating": _csv_gating(table, labels, columns.x),
+        "gatings": _csv_gatings(table, labels, columns.x, groups),
     }
 
 
@@ -266,23 +267,62 @@ def _is_label(column: np.ndarray) -> bool:
     return column.dtype.kind in "iu" and values <= min(FEW, max(2, len(column) // 3))
 
 
-def _csv_gating(
-    table: Mapping[str, np.ndarray], labels: list[str], inputs: list[str]
-) -> dict[str, str]:
-    """One pathway per value of a label, or two halves, beside one that is always on.
+def _groups(table: Mapping[str, np.ndarray], inputs: list[str]) -> dict[str, list[str]]:
+    """Neighbouring inputs of 0 and 1 of which one is on in every row, by what their names share."""
+    groups: dict[str, list[str]] = {}
+    start = 0
+    while start < len(inputs):
+        on, members = np.zeros(len(next(iter(table.values())))), []
+        for name in inputs[start:]:
+            if table[name].dtype.kind not in "fiub" or not np.isin(table[name], (0, 1)).all():
+                break
+            on, members = on + table[name], [*members, name]
+            if on.max() > 1 or on.min() == 1:
+                break
+        one_hot = len(members) > 1 and (on == 1).all()
+        alike = takewhile(lambda letters: len({*letters}) == 1, zip(*members, strict=False))
+        shared = "".join(letters[0] for letters in alike).rstrip("_")
+        if one_hot and all(n.isidentifier() and not iskeyword(n) for n in members):
+            fits = shared.isidentifier() and shared.isascii() and shared not in table
+            groups[shared if fits and shared not in groups else f"group{len(groups) + 1}"] = members
+        start += len(members) if one_hot else 1
+    return groups
 
-    The label is the first text, else the first of whole numbers; the target comes last.
+
+def _csv_gatings(
+    table: Mapping[str, np.ndarray],
+    labels: list[str],
+    inputs: list[str],
+    groups: Mapping[str, list[str]],
+) -> dict[str, dict[str, Any]]:
+    """One pathway per member of a group, and per value of a label.
+
+    Labels are those of text, else the first of whole numbers, inputs before targets. Where there
+    is neither group nor label, it is two halves of a column of numbers, or a pathway per sample.
     """
+    made: dict[str, dict[str, Any]] = {
+        f"by_{group}": {"masks": {_ascii(n, i): f"{n} == 1" for i, n in enumerate(members)}}
+        for group, members in groups.items()
+    }
     shown = [n for n in labels if n.isidentifier() and 1 < len(np.unique(table[n])) <= FEW]
-    shown.sort(key=lambda n: (n not in inputs, table[n].dtype.kind not in "US"))
-    if shown:
-        return {"name": f"by_{shown[0]}" if shown[0].isascii() else "by_label", "each": shown[0]}
+    shown.sort(key=lambda n: n not in inputs)
+    text = [n for n in shown if table[n].dtype.kind in "US"]
+    text = [n for n in text if n in inputs] or text[:1]
+    for i, name in enumerate(text if text or made else shown[:1]):
+        made[f"by_{_ascii(name, i, 'label')}"] = {"each": name}
+    if made:
+        return dict([*made.items()][:GATINGS])
     for name in inputs:
         column = table[name]
         if not name.isidentifier() or iskeyword(name) or column.dtype.kind not in "fiu":
             continue  # no name that a mask can have, or no number
         middle = f"{float(column.mean()):.6g}"
         if (column <= float(middle)).any() and (column > float(middle)).any():
-            masks = f'{{ low = "{name} <= {middle}", high = "{name} > {middle}" }}'
-            return {"name": "halves", "each": "", "masks": masks}
-    return {"name": "by_sample", "each": "sample"}
+            masks = {"low": f"{name} <= {middle}", "high": f"{name} > {middle}"}
+            return {"halves": {"masks": masks}}
+    return {"by_sample": {"each": "sample"}}
+
+
+def _ascii(name: str, place: int, instead: str = "on") -> str:
+    """A name that gatings and pathways can have."""
+    return name if name.isascii() else f"{instead}{place + 1}"

@@ -232,7 +232,7 @@ STEPS: Mapping[str, Callable[[Problem, Seeds], Step]] = {
 def needed(problem: Problem) -> list[str]:
     """The steps of the questions of a study, in their order."""
     settings = problem.settings
-    names = {step for question in settings.questions for step in QUESTIONS[question].steps}
+    names = {step for question in settings.answerable for step in QUESTIONS[question].steps}
     if "pair" in names and settings.predict.gating is None and len(problem.candidates) > 1:
         names.add("who")  # the gating that is followed is the winner
     if "phases" in names and settings.phase_diagram and settings.phase_diagram.networks:
@@ -244,7 +244,7 @@ def needed(problem: Problem) -> list[str]:
 
 
 def _asks(problem: Problem, *questions: str) -> bool:
-    return bool({*questions} & {*problem.settings.questions})
+    return bool({*questions} & {*problem.settings.answerable})
 
 
 def count_of(seeds: Seeds) -> int:

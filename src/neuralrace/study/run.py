@@ -31,7 +31,7 @@ def answered(work: Work, *, shown: bool) -> tuple[dict[str, Answer], dict[str, S
     error is raised.
     """
     answers: dict[str, Answer] = {}
-    refused: dict[str, StudyError] = {}
+    refused = work.problem.refused
     for question, row in QUESTIONS.items():
         if not work.asks(question):
             continue

@@ -81,14 +81,15 @@ def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
         found: dict[str, float | str] = dict.fromkeys(_names(work), np.nan)
         for made in answers.values():
             found |= {k: float(v) for k, v in made.numbers.items()}
-        if work.asks("contest"):
+        asked = problem.settings.questions
+        if "contest" in asked:
             found["winner"] = answers["contest"].value.winner or "" if "contest" in answers else ""
-        if work.asks("predict", "certify"):
+        if {"predict", "certify"} & {*asked}:
             found["followed"] = work.followed if {"predict", "certify"} & set(answers) else ""
-        if work.asks("explain"):
+        if "explain" in asked:
             gone = answers["explain"].value.left_out if "explain" in answers else {}
             found["left_out"] = json.dumps(dict(gone)) if gone else ""
-        if len(problem.settings.questions) > 1:
+        if len(asked) > 1:
             reasons = {question: error.reason for question, error in refused.items()}
             found["refused"] = json.dumps(reasons) if reasons else ""
     except Exception as error:
@@ -98,11 +99,13 @@ def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
 
 def _names(work: Work) -> list[str]:
     """The names of the numbers of a cell, which are the same in all cells, answered or not."""
-    there = {"": True, "checked": work.settings.contest.check, "trained": work.asks(*TRAINED)}
+    asked = work.settings.questions
+    trained = bool({*TRAINED} & {*asked})
+    there = {"": True, "checked": work.settings.contest.check, "trained": trained}
     ungated = {"contest": [ALIGNED], "reduce": [UNGATED], "modes": [UNGATED]}
     found: list[str] = []
     for output in OUTPUTS:
-        if not there.get(output.when, False) or not work.asks(output.question):
+        if not there.get(output.when, False) or output.question not in asked:
             continue
         if output.question == "explain":
             found += [f"error_{row}" for row in rows_asked(work)] * (output.name == "error_NAME")
@@ -138,8 +141,8 @@ def _trained_together(
 
 def _can_share(problem: Problem) -> bool:
     settings = problem.settings
-    trained = {"train", "discover", "explain"} & set(settings.questions)
-    alone = "certify" in settings.questions or problem.evaluated
+    trained = {"train", "discover", "explain"} & set(settings.answerable)
+    alone = "certify" in settings.answerable or problem.evaluated
     # with `until`, networks that run together run until the last of them may end
     return bool(trained) and not alone and settings.training.until is None
 

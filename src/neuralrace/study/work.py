@@ -100,8 +100,8 @@ class Work:
         return self.made[name]
 
     def asks(self, *questions: str) -> bool:
-        """Whether one of these questions is asked."""
-        return any(question in self.settings.questions for question in questions)
+        """Whether one of these questions is to be answered."""
+        return any(question in self.settings.answerable for question in questions)
 
     def at(self, value: float) -> Problem:
         """The study's task and gatings at a value of the number that is varied."""

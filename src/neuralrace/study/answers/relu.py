@@ -106,7 +106,8 @@ class Foreseen(Result):
         said = [Sentence(first.id, first.text.removesuffix(".") + f"{self._trained}.")]
         if self.theories:
             said.append(Sentence("near", self._near))
-        said += [each for each in rest if each.id != "types"]
+        said[1:1] = [each for each in rest if each.id == "large"]
+        said += [each for each in rest if each.id not in ("large", "types")]
         if self.types is not None:
             more = [s for s in self.types.sentences() if s.id in ("error", "symmetries")]
             return *said, *more, Sentence("gates", self._gates(self.types))
@@ -207,7 +208,7 @@ def relu(work: Work) -> Answer:
             shown.append(Picture.of(types.plot(), alt=alt, caption="Types of neurons over time"))
         return [*shown, printed(prediction, *([] if types is None else [types]))]
 
-    short = ("answer", "near", "rare", "band", "types")
+    short = ("answer", "large", "near", "rare", "band", "types")
     return Answer("relu", TITLE, found, parts, numbers, prediction, short=short)
 
 

@@ -412,6 +412,23 @@ def test_a_pattern_that_no_label_has_exactly_is_named_with_its_exceptions(wrong)
     assert re.findall(r"\d+", where(nothing, data)) == ["24"]
 
 
+@pytest.mark.parametrize("names", [("a", "b", "rule_1", "rule_2", "rule_3"),
+                                   ("rule_3", "rule_2", "b", "rule_1", "a")])  # fmt: skip
+def test_labels_that_do_not_matter_are_left_out(names):
+    """A code says by any two of its columns what one of them says alone."""
+    a, b = np.tile([-1, -1, 1, 1], 3), np.tile([-1, 1, -1, 1], 3)
+    codes = dict(zip(("rule_1", "rule_2", "rule_3"), np.repeat(np.eye(3, dtype=int), 4, 1)))  # noqa: B905
+    columns = {"a": a, "b": b} | codes
+    data = nr.Dataset({"x": np.eye(12)}, {"y": np.ones((12, 1))},
+                      labels={name: columns[name] for name in names})  # fmt: skip
+    said = lambda on: where(np.flatnonzero(on), data)
+    for name in codes:
+        assert said(codes[name] == 1) == f"for {name} 1"
+        assert {*said((codes[name] == 1) & (a == 1)).split(" and ")} in (
+            {f"for {name} 1", "a 1"}, {"for a 1", f"{name} 1"},
+        )  # fmt: skip
+
+
 def test_a_pattern_of_almost_all_samples_is_told_by_those_left_out():
     data = nr.tasks.contextual(contexts=3, items=4, joined=True)
     said = lambda on: where(np.flatnonzero(on), data)

@@ -26,7 +26,7 @@ GROUPS = 6
 """The most groups into which the samples of a picture are sorted by a label."""
 
 SEARCHED = 12
-"""The most labels among which words are sought for a set that none of them names exactly."""
+"""The most labels among which words are sought for a set."""
 
 TOGETHER = 4
 """The most labels that name a set together."""
@@ -88,7 +88,8 @@ def _exactly(on: Bool[np.ndarray, " N"], labels: Labels) -> str | None:
 
     short = {name: some for name, some in mine.items() if len(some) <= NAMED}
     for many in range(1, min(len(short), TOGETHER) + 1):  # labels that do not matter are left out
-        enough = [n for n in combinations(short, many) if meant([*n]) == len(samples)]
+        tried = combinations([*short][:SEARCHED], many)
+        enough = [names for names in tried if meant([*names]) == len(samples)]
         if enough:
             names = min(enough, key=lambda names: sum(len(short[name]) for name in names))
             return _spelled({name: short[name] for name in names})

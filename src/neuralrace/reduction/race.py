@@ -346,6 +346,20 @@ class Race(Result):
         return written
 
     @door
+    def is_written_out(self, start: StartLike | None = None) -> bool:
+        """Whether `equations` has all blocks, and there are any.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor())).is_written_out()
+        True
+
+        ```
+        """
+        written, left_out = self._written(start)
+        return bool(written) and not left_out
+
+    @door
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, with multiplicities; those that must stay equal are merged.
 

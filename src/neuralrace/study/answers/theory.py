@@ -9,8 +9,18 @@ import numpy as np
 
 from neuralrace.contests import Contest, Entrant, leads, moments
 from neuralrace.errors import check_kind
-from neuralrace.reduction import Race
-from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
+from neuralrace.reduction import Race, Start
+from neuralrace.report import (
+    Code,
+    Curve,
+    Curves,
+    Equation,
+    File,
+    Part,
+    Section,
+    Table,
+    equations_of,
+)
 from neuralrace.study.answers.answer import Answer, printed
 from neuralrace.study.answers.results import Contested, Reduced
 from neuralrace.study.work import Work
@@ -125,7 +135,8 @@ def _losses(entrants: Mapping[str, Any]) -> Curves:
 def reduce(work: Work) -> Answer:
     """The equations of every gating."""
     races = work.reduced
-    asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
+    asked_first = work.asks("contest")
+    asked = work.asks("predict", "certify") or (asked_first and work.contest.winner)
     followed = work.followed if asked else None  # the gating that the other answers are about
     found, count = (
         Reduced(races, "gating", followed),
@@ -133,7 +144,11 @@ def reduce(work: Work) -> Answer:
     )
 
     def parts() -> list[Part]:
-        sections = [Section(name, race_parts(race)) for name, race in races.items()]
+        starts = {n: e.start for n, e in work.contest.entrants.items()} if asked_first else {}
+        sections = [
+            Section(name, [*race_parts(race), *_page_of(race, name, starts.get(name))])
+            for name, race in races.items()
+        ]
         shown = [Table.of(found, "Blocks of every gating", "reduce.csv"), *sections]
         if count <= BLOCKS:
             return shown
@@ -144,6 +159,14 @@ def reduce(work: Work) -> Answer:
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
     short = ("followed",) if followed in races else ("reduces",)
     return Answer("reduce", "What are the equations?", found, parts, numbers, races, short=short)
+
+
+def _page_of(race: Race, name: str, start: Start | None) -> list[File]:
+    """The race with sliders, as a file beside the page, where all of it can be written out."""
+    if not race.is_written_out(start):
+        return []
+    page = race.to_html() if start is None else race.to_html(start=start)
+    return [File(f"race_{name}.html", "the race with sliders, solved in the browser", page)]
 
 
 def race_parts(race: Race) -> list[Part]:

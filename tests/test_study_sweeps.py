@@ -151,10 +151,9 @@ def test_the_headline_of_a_sweep_says_where_the_winner_changes(swept):
     study = xor(["contest"], sweep={"over": {"network.scale": [0.1, 1.0]}})
     first, *rest = texts(SweepResult(study, swept).sentences())
     assert first == (
-        "xor learns first from network.scale = 0.1 to 1; "
-        "linear learns first from network.scale = 10 to 100."
+        "xor learns first from scale = 0.1 to 1; linear learns first from scale = 10 to 100."
     )
-    assert any("relu_distance" in s and "0.1 at network.scale = 0.1 and 100 at" in s for s in rest)
+    assert any("relu_distance" in s and "0.1 at scale = 0.1, 100 at" in s for s in rest)
     assert any(s.startswith("time_xor has no value in 2 of 8 cells: the criterion") for s in rest)
     assert "Left out of `explain` in 4 cells: types: it refused." in rest
 

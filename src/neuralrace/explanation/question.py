@@ -264,7 +264,7 @@ def of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: Asked, train: boo
     many = len(first.time)
     made = f"One run of a ReLU network, recorded at {many} moments"
     if others:
-        made += f"; the distance of seeds is that of the {len(others)} other members."
+        made += f"; the other seed is the mean of {numbered(len(others), 'other member')}."
     elif question.begins_late:
         made += f", from step {stops[0]} on; its start is not known, so that no seed was trained."
     elif train and asked.seeds > 1:

@@ -284,10 +284,10 @@ class Explanation(Result):
             return "Nothing small follows the network: only its own gates in stages do."
         if best.kind == NARROW and GATING in others:
             return f"Use the {best.name}: no gating is as good with fewer variables."
-        left = " and nothing speaks against" * bool(doubts)
+        left = " and not doubtful" * bool(doubts)
         return (
-            f"Use {the}{best.name}: the fewest variables of all that are about as near as a seed"
-            f"{left}."
+            f"Use {the}{best.name}: the fewest variables of all that are about as near as another "
+            f"seed{left}."
         )
 
     def sentences(self) -> tuple[Sentence, ...]:

@@ -123,7 +123,7 @@ class _Places:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 
     made = Environment(
         loader=PackageLoader("neuralrace.report"), autoescape=True, undefined=StrictUndefined
@@ -133,7 +133,6 @@ def _environment() -> Environment:
         "asset": lambda name: Markup(_asset(name)),
         "cells": _cells,
         "described": chart.described,
-        "dotted": lambda name: Markup(str(escape(name)).replace(".", ".<wbr>")),
         "drawing": chart.drawing,
         "embedded": _embedded,
         "formula": lambda equation: Markup(formula(equation.expressions)),

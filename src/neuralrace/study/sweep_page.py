@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
@@ -108,7 +108,8 @@ def _winners(found: Sweep) -> Iterator[str]:
         names = [_agreed(part.sel({over: value})) for value in part[over].values]
         places = zip(names, part[over].values.tolist(), strict=True)
         runs = groupby(places, key=lambda place: place[0])
-        told = [f"{_who(name)} {_span(over, [v for _, v in those])}" for name, those in runs]
+        of = short_name(over, winners.dims)
+        told = [f"{_who(name)} {_span(of, [v for _, v in those])}" for name, those in runs]
         yield f"{where}{'; '.join(told)}."
     others = winners.size // winners.sizes[over] // winners.sizes.get(SEED, 1)
     if others > TOLD:
@@ -125,6 +126,12 @@ def _who(name: str) -> str:
 def _agreed(winners: xarray.DataArray) -> str:
     names = set(np.atleast_1d(winners.values).tolist()) - {FAILED} or {FAILED}
     return names.pop() if len(names) == 1 else DIFFER
+
+
+def short_name(name: str, axes: Iterable[Any]) -> str:
+    """The last part of a dotted key that is swept, where no other one ends in it."""
+    last = name.rpartition(".")[2]
+    return name if [str(axis).rpartition(".")[2] for axis in axes].count(last) > 1 else last
 
 
 def _span(over: str, values: Sequence[Any]) -> str:
@@ -151,7 +158,7 @@ def _parts(values: xarray.DataArray, over: str) -> Iterator[tuple[str, xarray.Da
     combinations = list(product(*(values[d].values for d in others)))
     for those in combinations[:TOLD]:
         place = dict(zip(others, those, strict=True))
-        where = ", ".join(f"{name} = {_number(value)}" for name, value in place.items())
+        where = ", ".join(f"{short_name(n, values.dims)} = {_number(v)}" for n, v in place.items())
         yield (f"With {where}: " if where else ""), values.sel(place)
 
 
@@ -164,16 +171,15 @@ def _change(found: Sweep, name: str) -> Iterator[str]:
     seeds = values.sizes.get(SEED, 1)
     mean = values.mean(SEED, skipna=False) if SEED in values.dims else values
     for where, part in _parts(mean, over):
+        short = short_name(over, values.dims)
         told = [
-            f"{float(part.isel({over: i})):.3g} at {over} = {_number(part[over].values[i])}"
+            f"{float(part.isel({over: i})):.3g} at {short} = {_number(part[over].values[i])}"
             for i in (0, -1)
             if np.isfinite(part.isel({over: i}))
         ]
-        of = f" (mean of {seeds} seeds)" if seeds > 1 else ""
+        of = f" (means of {seeds} seeds)" if seeds > 1 else ""
         if told:
-            what = about(name)
-            what = what if where else f"{what[:1].upper()}{what[1:]}"
-            yield f"{where}{what} ({name}) is {' and '.join(told)}{of}."
+            yield f"{where}{name}, {about(name)}: {', '.join(told)}{of}."
 
 
 def _refused(found: Sweep, question: str) -> np.ndarray:

@@ -23,10 +23,10 @@ from neuralrace.study.checking import settings_of
 from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
 from neuralrace.study.plan import key_of, plain, record_of, training_options
-from neuralrace.study.questions import OUTPUTS, TRAINED
+from neuralrace.study.questions import OUTPUTS, TRAINED, output_of
 from neuralrace.study.run import answered
 from neuralrace.study.steps import value
-from neuralrace.study.sweep_page import SEED, sweep_page, sweep_sentences
+from neuralrace.study.sweep_page import SEED, in_order, short_name, sweep_page, sweep_sentences
 from neuralrace.study.work import Work
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
@@ -211,6 +211,15 @@ class SweepResult(Result):
     def frame(self) -> pandas.DataFrame:
         """One row per cell; where cells failed, with a column of their errors."""
         return self.sweep.frame()
+
+    def _printed(self) -> pandas.DataFrame:
+        """What is swept, the winner, and the chief output of every question."""
+        table, axes = self.frame(), [*self.sweep.definition.axes]
+        chief = [n for n in in_order(self.sweep) if (output := output_of(n)) and output.chief]
+        shown = [*axes, *(name for name in ("winner", *chief, "error") if name in table)]
+        table = table[shown]
+        table.columns = [short_name(name, axes) if name in axes else name for name in shown]
+        return table
 
     def sentences(self) -> tuple[Sentence, ...]:
         """Where the winner changes, how the answers change, what failed and what is missing."""

@@ -55,6 +55,9 @@ function columns(curves, xlog, ylog) {
   return uPlot.join(tables);
 }
 
+// The pixels that the numbers at an upright axis need.
+const room = (_, texts) => Math.max(54, 12 + 7.2 * Math.max(0, ...(texts || []).map((text) => text.length)));
+
 function live(figure) {
   const given = JSON.parse(figure.querySelector("script").textContent);
   const legend = [...figure.querySelectorAll(".legend button")];
@@ -127,7 +130,7 @@ function live(figure) {
         x: { time: false, distr: given.xlog ? 3 : 1 },
         y: scale(ylog),
       },
-      axes: [{ ...axis(given.xlabel, given.xlog), ...(whole_x && { incrs: counts }), size: 26 }, { ...axis(given.ylabel, ylog), size: 54 }],
+      axes: [{ ...axis(given.xlabel, given.xlog), ...(whole_x && { incrs: counts }), size: 26 }, { ...axis(given.ylabel, ylog), size: room }],
       cursor: {
         drag: { x: true, y: true, uni: 40, dist: 5 },
         y: false, points: { size: (u, k) => (firsts.includes(k) ? 7 : 0) },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING, final
 
@@ -14,6 +15,7 @@ from neuralrace.contests.verdicts import ALIGNED, BECOMES
 from neuralrace.dataset import zero_loss
 from neuralrace.door import door
 from neuralrace.errors import require
+from neuralrace.reduction.coupled import stages_of, told
 from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.results import KEPT_SHARE, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
@@ -203,6 +205,10 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
             yield Sentence("rough", text + "edges or more, so that its time is approximate.")
         elif entrant.start.network and not (entrant.start.is_exact or entrant.start.is_large):
             yield Sentence("rough", f"{name}: {_what_is_left_out(entrant.start)}")
+        for _, stages in groupby(
+            stages_of(entrant.race, entrant.start, solve=False), lambda stage: stage.block
+        ):
+            yield Sentence("stages", f"{name}, {told(list(stages))}")
         if not entrant.race.is_exact:
             yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")
     yield from lead_sentences(found, leads)

@@ -2,6 +2,7 @@
 
 from neuralrace.reduction.block import Block as Block
 from neuralrace.reduction.closed_form import ClosedForm as ClosedForm
+from neuralrace.reduction.coupled import Stage as Stage
 from neuralrace.reduction.mode_form import ModeForm as ModeForm
 from neuralrace.reduction.modes import ModeTable as ModeTable
 from neuralrace.reduction.race import Race as Race
@@ -15,6 +16,7 @@ __all__ = [
     "ModeForm",
     "ModeTable",
     "Race",
+    "Stage",
     "Start",
     "Variable",
     "reduce",

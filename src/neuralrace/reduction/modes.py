@@ -17,6 +17,7 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
+from neuralrace.reduction.coupled import Stage, stages_of, told
 from neuralrace.reduction.start import (
     LARGE_HOLDS,
     Start,
@@ -66,7 +67,9 @@ class ModeTable(Result):
     where items are positive, so are these outputs. `unnamed` gives, for each block without words,
     the reason. `alike` are groups of items with equal loadings everywhere: they are never told
     apart. `equal` are groups of modes that are copies of one: only what they span together has a
-    meaning. `start` is the start that the half-times are from. Unknown numbers are NaN.
+    meaning. `start` is the start that the half-times are from. `stages` are the times, to leading
+    order in a small start, of pathways that are coupled and learned one after another. Unknown
+    numbers are NaN.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -93,6 +96,7 @@ class ModeTable(Result):
     alike: tuple[tuple[str, ...], ...]
     equal: tuple[tuple[str, ...], ...]
     start: Start
+    stages: tuple[Stage, ...] = ()
 
     @door
     def sides(self, mode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -201,6 +205,8 @@ class ModeTable(Result):
             text += f"is off by {percent(self.start.gap)}. {LARGE_HOLDS}"
             yield Sentence("large", text)
         yield Sentence("order", self._order())
+        for block in dict.fromkeys(stage.block for stage in self.stages or ()):
+            yield Sentence("stages", told([s for s in self.stages if s.block == block]))
         if not self.names:
             return
         count = len(self.seed_times)
@@ -356,6 +362,7 @@ def modes_of(
         () if label is None else _alike(item_names, [found[2] for found in loadings]),
         tuple(tuple(scalar[i].name for i in group) for group in groups_of_copies(scalar)),
         begin,
+        stages_of(race, begin),
     )
 
 

@@ -32,8 +32,12 @@ def crossings(xx, yx, start, levels, end):
     done = solve_ivp(
         velocity, (0, end), np.full(len(yx), np.log(start)), t_eval=times, rtol=1e-9, atol=1e-9
     )
-    strength = np.exp(done.y)
-    return [times[np.argmax(strength[i] >= abs(level) / 2)] for i, level in levels]
+    found = []
+    for i, level in levels:
+        later = int(np.argmax(done.y[i] >= np.log(abs(level) / 2)))
+        at = slice(later - 1, later + 1)
+        found.append(np.interp(np.log(abs(level) / 2), done.y[i, at], times[at]))
+    return found
 
 
 def test_random_modalities_come_in_the_order_and_near_the_times_that_are_predicted():

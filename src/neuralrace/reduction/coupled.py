@@ -50,7 +50,7 @@ class Stage:
     >>> first.path, second.path, round(second.alone, 6), round(second.rate, 6)
     ('a_ha-ha_y', 'b_hb-hb_y', 2.0, 0.75)
     >>> round(second.time / first.time, 2), abs(second.error) < 0.01
-    (4.9, True)
+    (4.86, True)
 
     ```
     """
@@ -177,14 +177,16 @@ def _together(S: np.ndarray, brake: np.ndarray, which: list[int]) -> np.ndarray:
 
 def _timed(race: Race, index: int, start: Start, stages: list[Stage]) -> list[Stage]:
     """With the times to half of each level in the solution of the block from this start."""
-    times = np.linspace(0.0, 1.5 * stages[-1].time, SEEN)
-    if not times[-1] > 0:
+    last = stages[-1].time
+    if not last > 0:
         return stages
+    near = [np.linspace(0.8 * stage.time, 1.2 * stage.time, SEEN // 4) for stage in stages]
+    times = np.unique(np.concatenate([np.linspace(0.0, 1.5 * last, SEEN), *near]))
     solution = race.solve(times=times, start=start)
     strengths = solution.values.get("pathways", {}).get(race.blocks[index].name, {})
     found = []
     for stage in stages:
-        curve = np.asarray(strengths.get(stage.path, np.zeros(SEEN))) / (stage.level / 2)
+        curve = np.asarray(strengths.get(stage.path, np.zeros(len(times)))) / (stage.level / 2)
         later = np.flatnonzero(curve >= 1)
         solved = math.nan
         if len(later) and later[0] > 0:

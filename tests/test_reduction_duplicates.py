@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 import neuralrace as nr
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.solve import solve_blocks
+from neuralrace.reduction.solve import Request, solve_blocks
 
 
 def network(sizes, edges, seed=0):
@@ -34,7 +34,9 @@ def by_scipy(block, weights, times):
 
 def together(block, starts, times):
     blocks = [replace(block, name=f"copy{i}") for i in range(len(starts))]
-    return solve_blocks(blocks, nr.reduction.Start(tuple(starts), None, "all"), times, None, 0.0)
+    return solve_blocks(
+        blocks, nr.reduction.Start(tuple(starts), None, "all"), Request.of(times), 0.0
+    )
 
 
 DEEP = ({"x": 2, "g": 3, "h": 3, "y": 2}, {"in": ("x", "g"), "mid": ("g", "h"), "out": ("h", "y")})

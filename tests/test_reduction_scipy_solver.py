@@ -13,7 +13,7 @@ from neuralrace.reduction import scipy_solver
 from neuralrace.reduction import solve as solution
 from neuralrace.reduction.merging import block_system
 from neuralrace.reduction.scipy_solver import NetworkFlow, PolynomialFlow
-from neuralrace.reduction.solve import solve_blocks
+from neuralrace.reduction.solve import Request, solve_blocks
 from tests.test_errors import refuses
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
@@ -168,10 +168,10 @@ def test_blocks_of_very_different_sizes_do_not_share_their_tolerances():
         "of two sizes",
     )
     times = np.linspace(0, 200, 81)
-    found = solve_blocks(race.blocks, start, times, None, 0.0).values["losses"]
+    found = solve_blocks(race.blocks, start, Request.of(times), 0.0).values["losses"]
     block = race.blocks[1]
     alone = nr.reduction.Start((start.weights[1],), None, "alone")
-    wanted = solve_blocks((block,), alone, times, None, 0.0).values["losses"]
+    wanted = solve_blocks((block,), alone, Request.of(times), 0.0).values["losses"]
     assert wanted[-1, 0] < 0.5 * wanted[0, 0]
     np.testing.assert_allclose(found[:, 1], wanted[:, 0], atol=1e-8 * wanted[0, 0])
 
@@ -362,7 +362,7 @@ def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     race = nr.reduce(arch, data)
     times = np.linspace(0, 20, 11)
     start = race.start(nr.GDLN(arch).init(0, scale=0.05))
-    asked = (race.blocks, start, times, None, race.constant)
+    asked = (race.blocks, start, Request.of(times), race.constant)
     believed = solve_blocks(*asked)
     monkeypatch.setattr(scipy_solver, solver, wrong)
     found = solve_blocks(*asked)

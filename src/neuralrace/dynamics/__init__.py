@@ -20,6 +20,7 @@ from neuralrace.dynamics.methods import Flow as Flow
 from neuralrace.dynamics.methods import Optimized as Optimized
 from neuralrace.dynamics.methods import Stepper as Stepper
 from neuralrace.dynamics.methods import Until as Until
+from neuralrace.dynamics.muon import muon as muon
 from neuralrace.dynamics.record import Record as Record
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.systems import Batch as Batch
@@ -45,6 +46,7 @@ __all__ = [
     "Until",
     "flow",
     "flow_ensemble",
+    "muon",
     "solve_flow",
     "take_steps",
     "train",

@@ -144,8 +144,8 @@ class Law:
     penalty ½ λ Σ‖W_e‖² is not part of what is recorded.
     """
 
-    weight_decay: float | Array = 0.0
-    rates: Mapping[str, float | Array] = field(default_factory=dict)
+    weight_decay: float = 0.0
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     def moved(self, change: State, weights: State, rate: float | Array) -> State:
         """−rate · ∂L/∂W by edge as what the weights move by."""

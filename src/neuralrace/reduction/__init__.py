@@ -7,6 +7,9 @@ from neuralrace.reduction.mode_form import ModeForm as ModeForm
 from neuralrace.reduction.modes import ModeTable as ModeTable
 from neuralrace.reduction.race import Race as Race
 from neuralrace.reduction.race import reduce as reduce
+from neuralrace.reduction.rules import Property as Property
+from neuralrace.reduction.rules import RuleCheck as RuleCheck
+from neuralrace.reduction.rules import keeps_blocks as keeps_blocks
 from neuralrace.reduction.start import Start as Start
 from neuralrace.reduction.symbols import Variable as Variable
 
@@ -15,9 +18,12 @@ __all__ = [
     "ClosedForm",
     "ModeForm",
     "ModeTable",
+    "Property",
     "Race",
+    "RuleCheck",
     "Stage",
     "Start",
     "Variable",
+    "keeps_blocks",
     "reduce",
 ]

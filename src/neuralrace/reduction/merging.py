@@ -41,23 +41,36 @@ MAX_MERGED = 64
 
 
 def block_system(
-    block: Block, start: Mapping[str, Matrix] | None = None
+    block: Block,
+    start: Mapping[str, Matrix] | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> tuple[PolynomialSystem, np.ndarray] | None:
     """The merged equations of a block and its start values, or None if there are too many.
 
-    `start=None` assumes an aligned start in which all edges are equal. Equal variables are merged.
-    In matrix blocks, signs and rotations hide which variables are equal, so the smallest closed
-    subspace is used. Variables are ordered by their depth in the graph.
+    With `rates` of edges, variables share the rate of their edges too; matrix blocks in which rates
+    differ are not written out. `start=None` assumes an aligned start in which all edges are equal.
+    Equal variables are merged. In matrix blocks, signs and rotations hide which variables are
+    equal, so the smallest closed subspace is used. Variables are ordered by their depth in the
+    graph.
     """
     weights = block.aligned if start is None else start
+    each = np.array([(rates or {}).get(edge, 1.0) for edge in block.arch.matrices])
     if not _is_manageable(block):
         return None
     if all(w.shape == (1, 1) for w in weights.values()):
         values = np.array([weights[edge][0, 0] for edge in block.arch.matrices])
-        label, signs = distinct(np.abs(values)), np.where(values < 0, -1, 1)
+        label, signs = (
+            _refined(distinct(np.abs(values)), distinct(each)),
+            np.where(values < 0, -1, 1),
+        )
         found = _scalar_system(block, tuple(label.tolist()), tuple(signs.tolist()))
-        return None if found is None else (found[0], np.abs(values)[found[1]])
-    if not any(w.any() for w in weights.values()):
+        if found is None:
+            return None
+        system, first = found
+        if (each != 1).any():
+            system = replace(system, velocity=each[first][:, None] * system.velocity)
+        return system, np.abs(values)[first]
+    if np.ptp(each) or not any(w.any() for w in weights.values()):
         return None
     parts = closed_subspace(block, weights)
     degree = 2 * longest_path(block.arch) - 1
@@ -69,7 +82,9 @@ def block_system(
     signs = np.where(values < 0, -1.0, 1.0)
     parts = tuple({e: s * w for e, w in p.items()} for s, p in zip(signs, parts, strict=True))
     system = subspace_system(block, parts)
-    return None if system is None else (system, signs * values)
+    if system is None:
+        return None
+    return replace(system, velocity=each[0] * system.velocity), signs * values
 
 
 def _is_manageable(block: Block) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, final
 
@@ -12,11 +12,12 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array
 from neuralrace.door import door
+from neuralrace.dynamics.systems import Law
 from neuralrace.errors import require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import MonomialRace, block_system, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem
-from neuralrace.reduction.symbols import mode_formula
+from neuralrace.reduction.symbols import decays_of, mode_formula
 from neuralrace.tolerances import CONVERGED, NOISE, TINY
 from neuralrace.types import ArrayLike, Matrix
 
@@ -339,13 +340,33 @@ def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
 
 
 def mode_form(
-    system: PolynomialSystem, start: Float[np.ndarray, " K"], names: tuple[str, ...]
+    system: PolynomialSystem,
+    start: Float[np.ndarray, " K"],
+    names: tuple[str, ...],
+    decay: Float[np.ndarray, " K"] | float = 0.0,
 ) -> ModeForm | None:
-    """The closed form of merged equations from these start values, or None where none is known."""
-    race = recognised(system)
+    """The closed form of merged equations from these start values, or None where none is known.
+
+    `decay` is the weight decay λ of each variable, −λb in its equation. One edge is exponential
+    with it, too. Two balanced ones stay so where their decay is equal: their strength M has
+    dM/dt = 2γM (s − dM) − 2λM, which is logistic with s − λ/γ in place of s.
+    """
+    race, decays = recognised(system), np.broadcast_to(decay, len(start))
     if race is None or race.S <= 0 or race.D <= 0:
         return None
     form = ModeForm(race, tuple(float(b) for b in start), names, system)
+    if decays.any() and (form.kind not in ("exponential", "logistic") or np.ptp(decays)):
+        return None
+    if decays.any():
+        one = race.depth == 1
+        race = replace(
+            race,
+            S=race.S - (0.0 if one else float(decays[0]) / form._pace),
+            D=race.D + (float(decays[0]) if one else 0.0),
+        )
+        form = replace(form, race=race)
+        if race.S <= 0:
+            return None
     if race.depth > 1 and not (form.initial > 0 and min(np.abs(form.start)) > 0):
         return None
     if form.kind == "quadrature" and form.initial >= form.final:
@@ -353,8 +374,12 @@ def mode_form(
     return form
 
 
-def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
-    """The closed form of a block from its start, or None where none is known."""
-    found = block_system(block, start)
-    names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
-    return None if found is None else mode_form(*found, names)
+def block_form(
+    block: Block, start: Mapping[str, Matrix], law: Law | None = None
+) -> ModeForm | None:
+    """The closed form of a block from these weights, or None where none is known."""
+    found = block_system(block, start, None if law is None else law.rates)
+    if found is None:
+        return None
+    names = tuple(f"B{k + 1}" for k in range(len(found[1])))
+    return mode_form(*found, names, 0.0 if law is None else decays_of(found[0], law))

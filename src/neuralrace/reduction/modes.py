@@ -14,6 +14,7 @@ from jaxtyping import Float
 from neuralrace.checks import entries, one_of, random_key, real_number, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
+from neuralrace.dynamics.systems import Law
 from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
@@ -324,8 +325,9 @@ def modes_of(
     seeds: int,
     key: Key,
     least: float,
+    law: Law | None = None,
 ) -> ModeTable:
-    """The table of `Race.modes`."""
+    """The table of `Race.modes`; `law` is what moves the weights besides the loss."""
     check_start_known(start)
     begin = _start(race, start, scale)
     seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
@@ -337,8 +339,8 @@ def modes_of(
         wanted="the standard deviation of initial weights",
         fix="race.modes(scale=1e-3, seeds=10)",
     )
-    final, half = _times(race, begin)
-    drawn = [_times(race, race.start(w))[1] for w in _weights(race, scale, seeds, key)]
+    final, half = _times(race, begin, law)
+    drawn = [_times(race, race.start(w), law)[1] for w in _weights(race, scale, seeds, key)]
     by_seed = np.array(drawn).reshape(seeds, len(race.blocks))
     label = _label(race.data, items)
     loadings = [_loadings(race, block, label) for block in race.blocks]
@@ -392,11 +394,18 @@ def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
     return found
 
 
-def _times(race: Race, start: Start) -> tuple[np.ndarray, np.ndarray]:
-    """The final strength and the half-time of every block; NaN where no closed form is known."""
+def _times(race: Race, start: Start, law: Law | None) -> tuple[np.ndarray, np.ndarray]:
+    """The final strength and the half-time of every block; NaN where no closed form is known.
+
+    A mode that weight decay outweighs ends at 0, and has no half-time.
+    """
     found = np.full((2, len(race.blocks)), np.nan)
     for i, block in enumerate(race.blocks):
-        form = race._form(i, start) if block.is_scalar else None
+        form = race._form(i, start, law) if block.is_scalar else None
+        if form is None and law is not None and law.weight_decay and block.is_scalar:
+            plain = race._form(i, start)
+            if plain is not None and plain.kind == "logistic":
+                found[0, i] = 0.0
         if form is not None and np.isfinite(form.final):
             past = form.initial >= form.final / 2
             found[:, i] = form.final, 0.0 if past else float(form.time_to(form.final / 2))

@@ -16,6 +16,7 @@ from neuralrace.checks import plain_number, write_whole
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.dynamics import StoppedError
+from neuralrace.dynamics.systems import Law, checked_law
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import ClosedForm
@@ -26,7 +27,8 @@ from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
 from neuralrace.reduction.page import RacePage, race_page
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.reconstruct import Source, evaluations
-from neuralrace.reduction.solve import checked_tolerance, solve_blocks
+from neuralrace.reduction.rules import check_keeps_blocks
+from neuralrace.reduction.solve import Request, checked_tolerance, solve_blocks
 from neuralrace.reduction.start import (
     Start,
     StartLike,
@@ -63,6 +65,9 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
     import sympy
+    from optax import GradientTransformation
+
+    from neuralrace.dynamics import Stepper
 
 
 PAGE_START = 1e-3
@@ -224,6 +229,10 @@ class Race(Result):
         times: ArrayLike,
         start: StartLike,
         learning_rate: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        rates: Mapping[str, float] | None = None,
+        optimizer: GradientTransformation | Stepper | None = None,
         evaluate: Mapping[str, Dataset] | None = None,
         rtol: float | None = None,
     ) -> Trajectory:
@@ -239,6 +248,19 @@ class Race(Result):
         a matrix block the Frobenius norm of this product. Modes that are followed together
         have as many hidden neurons as they reach hidden directions. Outputs on all samples are
         computed when asked for: `solution.outputs`, which a population has none of.
+
+        **Other rules.** `weight_decay` λ and `rates={edge: η}` (1 if not named) are as in `nr.flow`
+        and `nr.train`: every variable b of an edge has db/dt = η (… − λ b), and `loss` is that of
+        the task alone. `momentum` goes with a learning rate. `optimizer` is any optax
+        transformation, or a `dynamics.Stepper`, that keeps the blocks: it commutes with rotations
+        of every node, and treats blocks one by one. That is tested on random weights and gradients
+        (`nr.reduction.keeps_blocks`), and an error says which property fails: Adam scales every
+        entry by itself, and clipping by the global norm couples the blocks. The rule is then
+        applied to the weights of each block. Times are those of `nr.train`: learning_rate · step
+        (over 1 − μ with momentum) where the optimizer is `optax.sgd`, with decay or without,
+        otherwise the number of steps. Where hidden neurons are shared by two-edge pathways that do
+        not start decoupled, those are followed together, which is exact; deeper ones then start as
+        `start` says, which is an approximation under any rule.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
         as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the
@@ -259,11 +281,13 @@ class Race(Result):
         ```
         """
         start, others = self.start(start), evaluations(self.split, evaluate)
-        rtol = checked_tolerance(rtol)
+        check_keeps_blocks(optimizer, self.split.arch)
+        request = Request.of(
+            times, learning_rate, rtol=checked_tolerance(rtol), momentum=momentum,
+            law=self._law(weight_decay, rates), optimizer=optimizer,
+        )  # fmt: skip
         try:
-            solution = solve_blocks(
-                self.blocks, start, times, learning_rate, self.outside, rtol, self.split
-            )
+            solution = solve_blocks(self.blocks, start, request, self.outside, self.split)
         except StoppedError as error:
             error.trajectory = self._sourced(error.trajectory, others)
             raise
@@ -278,11 +302,17 @@ class Race(Result):
             solution.time,
             solution.loss,
             values={**solution.values, **others_loss},
-            settings=solution.settings | {"data": self._digest, "clock": "flow"},
+            settings=solution.settings | {"data": self._digest},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,
             source=None if self.data.is_population else source,
         )
+
+    def _law(self, weight_decay: float | None, rates: Mapping[str, float] | None) -> Law:
+        """Weight decay and rates as those of the edges of the blocks."""
+        law = checked_law(weight_decay, rates, self.arch.matrices)
+        pieces = self.split.pieces
+        return Law(law.weight_decay, {p: r for e, r in law.rates.items() for p in pieces[e]})
 
     @cached_property
     def _digest(self) -> str:
@@ -318,22 +348,24 @@ class Race(Result):
 
     # ---- in symbols ----------------------------------------------------------------------------
 
-    def _written(self, start: StartLike | None) -> tuple[list[WrittenMode], list[str]]:
+    def _written(
+        self, start: StartLike | None, law: Law | None = None
+    ) -> tuple[list[WrittenMode], list[str]]:
         """The merged modes, and the names of the blocks that are too large to be written out."""
         written, left_out = [], []
         start = None if start is None else self.start(start)
         for i, block in enumerate(self.blocks):
             weights = None if start is None else start.weights[i]
-            mode = written_mode(block, weights, exact=self.exactness.is_split)
+            mode = written_mode(block, weights, exact=self.exactness.is_split, law=law)
             if mode is None:
                 left_out.append(block.name)
             else:
                 written.append(replace(mode, S=drive_when_on(block, self.split.data)))
         return written, left_out
 
-    def _modes(self, start: StartLike | None) -> list[WrittenMode]:
+    def _modes(self, start: StartLike | None, law: Law | None = None) -> list[WrittenMode]:
         """The merged modes, or an error where every block is too large to be written out."""
-        written, left_out = self._written(start)
+        written, left_out = self._written(start, law)
         if left_out and not written:
             count = {b.name: sum(w.size for w in b.aligned.values()) for b in self.blocks}
             raise NeuralRaceError(
@@ -379,7 +411,12 @@ class Race(Result):
 
     @door
     def equations(
-        self, start: StartLike | None = None, *, form: Form = "paths"
+        self,
+        start: StartLike | None = None,
+        *,
+        form: Form = "paths",
+        weight_decay: float | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
@@ -388,21 +425,30 @@ class Race(Result):
         statistics, in the order of `paths`; `coefficients` has their values. With `form="merged"`,
         and where that would take more than a dozen letters, equations of several groups are
         polynomials with their numbers. Blocks with too many variables to be written out are left
-        out; if all are, it is an error.
+        out; if all are, it is an error. `weight_decay` λ, a symbol in the equations, and `rates` of
+        edges are as in `solve`.
 
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
         >>> race.equations()["mode1"][0].rhs
         (-D*B_1(t)**2*B_2(t) + S)*B_1(t)*B_2(t)/7
+        >>> race.equations(weight_decay=0.05)["mode1"][0].rhs
+        -lambda*B_1(t) + (-D*B_1(t)**2*B_2(t) + S)*B_1(t)*B_2(t)/7
 
         ```
         """
-        return {mode.block.name: equations(mode, form) for mode in self._modes(start)}
+        law = self._law(weight_decay, rates)
+        return {mode.block.name: equations(mode, form) for mode in self._modes(start, law)}
 
     @door
     def coefficients(
-        self, start: StartLike | None = None, *, form: Form = "paths"
+        self,
+        start: StartLike | None = None,
+        *,
+        form: Form = "paths",
+        weight_decay: float | None = None,
+        rates: Mapping[str, float] | None = None,
     ) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of the letters in `equations` of the same form, for every mode.
 
@@ -420,7 +466,8 @@ class Race(Result):
 
         ```
         """
-        return {m.block.name: statistics_in_symbols(m, form) for m in self._modes(start)}
+        modes = self._modes(start, self._law(weight_decay, rates))
+        return {mode.block.name: statistics_in_symbols(mode, form) for mode in modes}
 
     @door
     def paths(self, start: StartLike | None = None) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -476,26 +523,48 @@ class Race(Result):
         return latex(*self._written(start), full=full, form=form)
 
     @door
-    def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
+    def conserved(
+        self,
+        start: StartLike | None = None,
+        *,
+        weight_decay: float | None = None,
+        rates: Mapping[str, float] | None = None,
+    ) -> dict[str, list[sympy.Expr]]:
         """Quadratic quantities of every mode that learning conserves, in SymPy.
+
+        Under `weight_decay` λ they fall as e^{−2λt}, and what is conserved is e^{2λt} times them.
+        `rates` η of edges divide squares: b_1²/η_1 − b_2²/η_2. With both, only forms of variables
+        with one rate are conserved.
 
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
         >>> race.conserved()["mode1"]
         [7*B_1**2 - B_2**2]
+        >>> race.conserved(weight_decay=0.05)["mode1"]
+        [(7*B_1**2 - B_2**2)*exp(2*lambda*t/tau)]
 
         ```
         """
-        return {mode.block.name: conserved(mode) for mode in self._modes(start)}
+        law = self._law(weight_decay, rates)
+        return {mode.block.name: conserved(mode) for mode in self._modes(start, law)}
 
     @door
-    def closed_form(self, start: StartLike) -> ClosedForm:
+    def closed_form(
+        self,
+        start: StartLike,
+        *,
+        weight_decay: float | None = None,
+        rates: Mapping[str, float] | None = None,
+    ) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
 
         They are recognised from the merged equations: single pathways of any depth, balanced or
         not, from any graph. `without` of the result names the modes for which none is known, and
-        `is_complete` says whether there are no such modes.
+        `is_complete` says whether there are no such modes. Under `weight_decay` λ, balanced paths
+        of two edges stay logistic, with s − λ in place of s and the final strength (s − λ)/d
+        (where the edges of a path move at unequal paces γ, λ is divided by them); those of one edge
+        have d + λ in place of d. `rates` of edges are as in `solve`.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -507,7 +576,8 @@ class Race(Result):
         ```
         """
         start = self.start(start)
-        forms = {block.name: self._form(i, start) for i, block in enumerate(self.blocks)}
+        law = self._law(weight_decay, rates)
+        forms = {block.name: self._form(i, start, law) for i, block in enumerate(self.blocks)}
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without, self.dropped_loss)
@@ -556,6 +626,7 @@ class Race(Result):
         seeds: int = 0,
         key: Key = 0,
         least: float = LEAST,
+        weight_decay: float | None = None,
     ) -> ModeTable:
         """Which distinctions are learned, in which order, when, and how sure that is.
 
@@ -575,6 +646,8 @@ class Race(Result):
         the outputs, or `{output node: names}`. `seeds` is the number of random starts of the
         network with this `scale`, drawn from `key`, whose half-times say which neighbours in the
         order are ties. Items and outputs smaller than `least` of the largest are not named.
+        `weight_decay` λ takes λ from the drive of two-edge pathways, so that those with s ≤ λ end
+        at 0 and have no half-time.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -595,7 +668,8 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
-        return modes_of(self, start, scale, items, names, seeds, key, least)
+        law = self._law(weight_decay, None)
+        return modes_of(self, start, scale, items, names, seeds, key, least, law)
 
     @door
     def complete_form(self, start: StartLike) -> ClosedForm | None:
@@ -618,11 +692,11 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
             known[block.name] = form
         return ClosedForm(known, self.constant, dropped=self.dropped_loss) if known else None
 
-    def _form(self, index: int, start: Start) -> ModeForm | None:
+    def _form(self, index: int, start: Start, law: Law | None = None) -> ModeForm | None:
         """The closed form of a block, if there is one and the start leaves out nothing of it."""
         if index in start.aside:
             return None
-        return block_form(self.blocks[index], start.weights[index])
+        return block_form(self.blocks[index], start.weights[index], law)
 
     # ---- in words ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
+from neuralrace.dynamics.systems import Law
 from neuralrace.reduction.mixtures import (
     as_wide_as,
     columns,
@@ -87,6 +88,7 @@ def solve_small(
     steps: np.ndarray | None,
     rate: float | None,
     rtol: float = RTOL,
+    momentum: float = 0.0,
 ) -> BlockSolution | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
@@ -97,8 +99,12 @@ def solve_small(
         losses = problem.losses(states)
         initial = max(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
         rises = np.diff(losses).max(initial=0.0) > EQUAL * initial
-        return None if rises else BlockSolution(problem.weights(states), losses, solver, states)
-    states, stopped = stepped(problem, steps, rate)
+        return (
+            None
+            if rises and problem.descends
+            else BlockSolution(problem.weights(states), losses, solver, states)
+        )
+    states, stopped = stepped(problem, steps, rate, momentum)
     losses = problem.losses(states)
     return BlockSolution(problem.weights(states), losses, "steps", states, stopped)
 
@@ -229,21 +235,23 @@ def _dop853(
 
 
 def stepped(
-    problem: FlatFlow, steps: Int[np.ndarray, " _"], rate: float
+    problem: FlatFlow, steps: Int[np.ndarray, " _"], rate: float, momentum: float = 0.0
 ) -> tuple[Float[np.ndarray, "T n"], int | None]:
     """The state at these steps of descent and, where the loss stops being finite, the last step.
 
-    Only the states up to there are then returned.
+    Only the states up to there are then returned. With momentum a step is that of descent and
+    `momentum` times the one before.
     """
     wanted = set(steps.tolist())
-    state, found = problem.start, []
+    state, found, moved = problem.start, [], np.zeros_like(problem.start)
     recent: deque[tuple[int, np.ndarray]] = deque(maxlen=RECENT)
     with np.errstate(all="ignore"):
         for step in range(max(wanted) + 1):
             recent.append((step, state))
             if step in wanted:
                 found.append(state)
-            state = state + rate * problem.velocity(state)
+            moved = momentum * moved + rate * problem.velocity(state)
+            state = state + moved
             if not np.isfinite(state).all():
                 break
         else:
@@ -274,8 +282,10 @@ class FlatFlow(ABC):
     """A block as SciPy solves it: a flat state, its velocity and its loss.
 
     The tolerances follow from `sizes`. `work` is the number of operations per velocity. `depth` is
-    the number of edges on the longest path.
+    the number of edges on the longest path. Where it `descends`, the loss never rises.
     """
+
+    descends: bool = True
 
     start: Float[np.ndarray, " n"]
     sizes: Float[np.ndarray, " n"]
@@ -331,6 +341,33 @@ class PolynomialFlow(FlatFlow):
 
 
 @final
+class LawFlow(FlatFlow):
+    """A flow with rates and a decay of its numbers: rates · velocity − decay · state."""
+
+    descends = False
+
+    def __init__(
+        self, flow: FlatFlow, rates: np.ndarray | float, decay: np.ndarray | float
+    ) -> None:
+        self._flow, self._rates, self._decay = flow, rates, decay
+        self.start, self.sizes, self.work, self.depth = (
+            flow.start,
+            flow.sizes,
+            flow.work,
+            flow.depth,
+        )
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        return self._rates * self._flow.velocity(state) - self._decay * state
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        return self._flow.losses(states)
+
+    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        return self._flow.weights(states)
+
+
+@final
 class NetworkFlow(FlatFlow):
     """A gated network; its weights follow one another edge by edge.
 
@@ -374,6 +411,14 @@ class NetworkFlow(FlatFlow):
             for name, members in arch.matrices.items()
             for e, turned in members
         }
+
+    def under(self, law: Law) -> FlatFlow:
+        """The flow with a rate and a decay of every edge."""
+        if not law.settings:
+            return self
+        each = [np.full(np.prod(n), law.rates.get(e, 1.0)) for e, n in self._shapes.items()]
+        rates = np.concatenate(each)
+        return LawFlow(self, rates, law.weight_decay * rates)
 
     def _by_edge(self, states: np.ndarray) -> dict[str, np.ndarray]:
         return by_edge(self._arch, self._shaped(states))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
@@ -15,7 +15,10 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
 from neuralrace.dynamics import flow, train
 from neuralrace.dynamics.flow import checked_times, smallest_rms
-from neuralrace.dynamics.setup import StoppedError, positive_rate
+from neuralrace.dynamics.methods import Clock, Stepper
+from neuralrace.dynamics.setup import StoppedError
+from neuralrace.dynamics.systems import Law
+from neuralrace.dynamics.train import checked_momentum, chosen_method, method_settings
 from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
@@ -28,16 +31,21 @@ from neuralrace.reduction.scipy_solver import (
     RTOL,
     BlockSolution,
     FlatFlow,
+    LawFlow,
     NetworkFlow,
     PolynomialFlow,
 )
 from neuralrace.reduction.start import Start
+from neuralrace.reduction.symbols import decays_of
 from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL, LEAST_ATOL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
 
 RECORDED_PATHS = 1000
 """Up to this many paths in a block, the strength of each is recorded."""
@@ -80,10 +88,8 @@ def checked_tolerance(rtol: float | None) -> float | None:
 def solve_blocks(
     blocks: Sequence[Block],
     start: Start,
-    times: ArrayLike,
-    learning_rate: float | None,
+    request: Request,
     constant: float,
-    rtol: float | None = None,
     whole: SplitNetwork | None = None,
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
@@ -92,30 +98,17 @@ def solve_blocks(
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
     all that share hidden nodes with them, and from the network's own weights. So are those with
-    shared weights for which what their start leaves out comes to matter (`Aside.matters`). `rtol`
-    is the relative tolerance of a step.
+    shared weights for which what their start leaves out comes to matter (`Aside.matters`). Rates
+    of edges, and optimizers other than descent with momentum, move both halves in other ways: with
+    them all such blocks are followed together from the beginning.
     """
-    times, steps = checked_times(times), None
-    if learning_rate is not None:
-        learning_rate = positive_rate(learning_rate)
-        require(
-            not times[-1] / learning_rate > MOST_STEPS,
-            "there are too many steps to count",
-            got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
-            f"{learning_rate:g}",
-            wanted=f"at most {MOST_STEPS:.0e}",
-            fix="leave out learning_rate for the flow, or ask for earlier times",
-        )
-        steps = np.unique(np.round(times / learning_rate).astype(int))
-        times = learning_rate * steps
-    request = Request(times, steps, learning_rate, RTOL if rtol is None else rtol)
+    times, turned = request.times, set(start.joined)
+    if start.network is not None and request.mixes:
+        turned |= {i for group in sharing(blocks, range(len(blocks))) for i in group}
+    halved = start.halved - turned
     found = _solutions(
-        blocks,
-        {i: w for i, w in enumerate(start.weights) if i not in start.halved | start.joined},
-        request,
+        blocks, {i: w for i, w in enumerate(start.weights) if i not in halved | turned}, request
     )
-    halved = start.halved - start.joined
-    turned = set(start.joined)
     if halved:
         fine = request.finer()
         once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
@@ -145,11 +138,10 @@ def solve_blocks(
         values={"losses": losses, "variables": variables, "pathways": pathways},
         settings={
             "method": "race",
-            "learning_rate": learning_rate,
             "start": start.description,
             "blocks": len(blocks),
             "solvers": sorted({solution.solver for solution in found.values()}),
-            **({} if rtol is None else {"rtol": rtol}),
+            **request.settings,
         },
     )
     if kept < len(times):
@@ -161,12 +153,87 @@ def solve_blocks(
 @final
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What every block is solved for: times of flow, or steps of descent with a learning rate."""
+    """What every block is solved for: times of flow, or steps, and what takes the steps.
+
+    `law` is what moves the weights besides the loss, by the names of the blocks' edges; `clock`
+    says what a step means in time. `rtol` is the relative tolerance of a step of the flow.
+    """
 
     times: np.ndarray
-    steps: np.ndarray | None
-    rate: float | None
-    rtol: float
+    steps: np.ndarray | None = None
+    clock: Clock = field(default_factory=Clock)
+    rtol: float | None = None
+    law: Law = field(default_factory=Law)
+    optimizer: GradientTransformation | Stepper | None = None
+
+    @classmethod
+    def of(
+        cls,
+        times: ArrayLike,
+        learning_rate: float | None = None,
+        *,
+        rtol: float | None = None,
+        law: Law | None = None,
+        momentum: float | None = None,
+        optimizer: GradientTransformation | Stepper | None = None,
+    ) -> Request:
+        """A request with checked arguments; times are rounded to whole steps."""
+        request = cls(checked_times(times), None, Clock(), rtol, law or Law(), optimizer)
+        if learning_rate is None and optimizer is None:
+            checked_momentum(momentum, learning_rate)
+            return request
+        clock = chosen_method(learning_rate, optimizer, 1, momentum)[1]
+        if not isinstance(clock.rates, float):
+            clock = Clock()
+        request = replace(request, clock=clock)
+        require(
+            not request.times[-1] / request.unit > MOST_STEPS,
+            "there are too many steps to count",
+            got=f"{request.times[-1] / request.unit:.3g} steps: t = {request.times[-1]:g} in "
+            f"steps of {request.unit:g}",
+            wanted=f"at most {MOST_STEPS:.0e}",
+            fix="leave out learning_rate for the flow, or ask for earlier times",
+        )
+        return request.at_steps(request.times)
+
+    @property
+    def unit(self) -> float:
+        """The time of a step: 1 where time counts steps."""
+        return float(self.clock.time(np.array([1]))[0])
+
+    @property
+    def rate(self) -> float | None:
+        """The learning rate of descent, with momentum or without; None for the flow."""
+        return self.clock.rate
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the two halves of a start move in other ways than by e^{st} and e^{−st}."""
+        plain = self.optimizer is None or self.clock.kind != "steps"
+        return bool(self.law.rates) or not plain
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a solution says about how it was made."""
+        clock = {"clock": "flow"} if self.steps is None else {"clock": self.clock.kind}
+        of = {"momentum": self.clock.momentum, "rtol": self.rtol}
+        if self.optimizer is not None:
+            of |= method_settings(self.clock, 0, self.optimizer)
+            of = {name: of.get(name) for name in ("transformation", "momentum", "rtol")}
+        decay = {"weight_decay": float(self.law.weight_decay) + self.clock.weight_decay}
+        of |= self.law.settings | decay
+        told = {name: value for name, value in of.items() if value}
+        return {"learning_rate": self.rate} | clock | told
+
+    def at_steps(self, times: np.ndarray) -> Request:
+        """The same at the steps nearest to these times."""
+        steps = np.unique(np.round(times / self.unit).astype(int))
+        return replace(self, times=self.unit * steps, steps=steps)
+
+    @property
+    def tolerance(self) -> float:
+        """The relative tolerance of a step of the flow: the usual one, or what was asked for."""
+        return RTOL if self.rtol is None else self.rtol
 
     def finer(self) -> Request:
         """The same with more times in between, to see whether a weight falls below its start."""
@@ -174,17 +241,15 @@ class Request:
         more = np.concatenate(
             [np.linspace(0.0, end, WATCHED), np.geomspace(SOON * end, end, WATCHED)]
         )
-        if self.steps is None or self.rate is None:
+        if self.steps is None:
             return replace(self, times=np.union1d(self.times, more))
-        steps = np.union1d(self.steps, np.round(more / self.rate).astype(int))
-        return replace(self, times=self.rate * steps, steps=steps)
+        return self.at_steps(np.union1d(self.times, more))
 
     def after(self, since: float) -> Request:
         """The same, later by a time."""
-        if self.steps is None or self.rate is None:
+        if self.steps is None:
             return replace(self, times=self.times + since)
-        steps = self.steps + round(since / self.rate)
-        return replace(self, times=self.rate * steps, steps=steps)
+        return self.at_steps(self.times + since)
 
 
 def _falls(solution: BlockSolution) -> bool:
@@ -233,11 +298,15 @@ def _solutions(
     blocks: Sequence[Block], begin: Mapping[int, Weights], request: Request
 ) -> dict[int, BlockSolution]:
     """The solutions of blocks from these weights; those that are alike are solved once."""
-    systems = {i: found for i, w in begin.items() if (found := _merged(blocks[i], w))}
+    found = {} if request.optimizer is not None else begin
+    systems = {
+        i: merged for i, w in found.items() if (merged := _merged(blocks[i], w, request.law))
+    }
     solved: dict[int, BlockSolution] = {}
     alike: dict[object, list[int]] = {}
     for i, (system, values) in systems.items():
-        alike.setdefault((system.digits, values.tobytes()), []).append(i)
+        decay = decays_of(system, request.law).tobytes()
+        alike.setdefault((system.digits, values.tobytes(), decay), []).append(i)
     for group in alike.values():
         one = _by_equations(*systems[group[0]], request)
         if one is not None:
@@ -258,22 +327,27 @@ def _by_equations(
 ) -> BlockSolution | None:
     """The solution of merged equations, explicit where there is one; None if it takes too long."""
     names = tuple(f"B{k}" for k in range(len(begin)))
-    form = mode_form(system, begin, names) if request.steps is None else None
+    decay = decays_of(system, request.law)
+    form = mode_form(system, begin, names, decay) if request.steps is None else None
     if form is not None and form.kind != "quadrature":
         variables = form.variables(request.times)
         states = np.stack([variables[name] for name in names], axis=-1)
         losses = np.asarray(system.loss_at(states))
         return BlockSolution(system.expanded(states), losses, "closed form", states)
     pathway = None if form is None else form.race
-    return _by_numpy(PolynomialFlow(system, begin, pathway), request)
+    problem = PolynomialFlow(system, begin, pathway)
+    return _by_numpy(LawFlow(problem, 1.0, decay) if decay.any() else problem, request)
 
 
 def _by_network(
     block: Block, arch: Architecture, weights: Weights, request: Request
 ) -> BlockSolution:
     """The solution of a block as the small gated network that it is, of these widths."""
-    with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
-        small = _by_numpy(NetworkFlow(arch, weights, block.data, joining=True), request)
+    small = None
+    if request.optimizer is None:
+        with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
+            problem = NetworkFlow(arch, weights, block.data, joining=not request.law.rates)
+            small = _by_numpy(problem.under(request.law), request)
     if small is not None:
         return small
     is_whole = True
@@ -294,16 +368,20 @@ def _by_network(
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:
     """The flow or the descent of a block by a compiled program, with its weights."""
     record = {"weights": True}
+    known = {e: r for e, r in request.law.rates.items() if e in weights}
+    law: Any = {"weight_decay": request.law.weight_decay, "rates": known}
     if request.steps is None:
-        rtol = request.rtol
+        rtol = request.tolerance
         atol = max(rtol * smallest_rms(weights.values()), LEAST_ATOL * block.natural_size)
         return flow(
             net, weights, block.data, times=request.times, record=record,
-            rtol=rtol, atol=atol, max_steps=FLOW_STEPS,
+            rtol=rtol, atol=atol, max_steps=FLOW_STEPS, **law,
         )  # fmt: skip
+    if request.optimizer is None:
+        law |= {"learning_rate": request.rate, "momentum": request.clock.momentum}
     return train(
-        net, weights, block.data, learning_rate=request.rate, steps=int(request.steps[-1]),
-        record_at=request.steps, record=record,
+        net, weights, block.data, optimizer=request.optimizer, steps=int(request.steps[-1]),
+        record_at=request.steps, record=record, **law,
     )  # fmt: skip
 
 
@@ -316,8 +394,9 @@ def _by_numpy(problem: FlatFlow, request: Request) -> BlockSolution | None:
     if evaluations * problem.work > COMPILING:
         return None
     return scipy_solver.solve_small(
-        problem, request.times, request.steps, request.rate, request.rtol
-    )
+        problem, request.times, request.steps, request.rate, request.tolerance,
+        request.clock.momentum,
+    )  # fmt: skip
 
 
 def _stopped(solution: Trajectory, first: float, request: Request) -> StoppedError:
@@ -334,18 +413,18 @@ def _stopped(solution: Trajectory, first: float, request: Request) -> StoppedErr
     return StoppedError(
         solution,
         f"the loss stopped being finite after step {int(first)}",
-        got=f"learning rate {request.rate:g}",
+        got=f"learning rate {request.rate}",
         wanted="a descent that converges",
-        fix=f"a learning rate below {request.rate:g}, or a smaller start; "
+        fix=f"a learning rate below {request.rate}, or a smaller start; "
         "what was computed is in error.trajectory",
     )
 
 
-def _merged(block: Block, weights: Weights) -> tuple[PolynomialSystem, np.ndarray] | None:
+def _merged(block: Block, weights: Weights, law: Law) -> tuple[PolynomialSystem, np.ndarray] | None:
     """The merged equations and start values of a block that is scalar and has a scalar start."""
     if any(w.shape != (1, 1) for w in weights.values()):
         return None
-    found = block_system(block, weights)
+    found = block_system(block, weights, law.rates)
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 

@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.door import door
+from neuralrace.dynamics.systems import Law
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system, echelon, recognised
 from neuralrace.reduction.polynomial import (
@@ -109,6 +111,7 @@ class WrittenMode:
     start: np.ndarray
     S: float | None = None
     exact: bool = True
+    law: Law = field(default_factory=Law)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,16 +164,29 @@ def written_mode(
     start: Mapping[str, Matrix] | None = None,
     *,
     exact: bool = True,
+    law: Law | None = None,
 ) -> WrittenMode | None:
     """The merged system of a block, or None where it is too large to be written down.
 
     In an `exact` race, terms that are rounding compared with others are left out.
     """
-    found = block_system(block, start)
+    law = law or Law()
+    found = block_system(block, start, law.rates)
     if found is None:
         return None
     system, begin = found
-    return WrittenMode(block, without_noise(system) if exact else system, begin, exact=exact)
+    shown = without_noise(system) if exact else system
+    return WrittenMode(block, shown, begin, exact=exact, law=law)
+
+
+def rates_of(system: PolynomialSystem, law: Law) -> Float[np.ndarray, " K"]:
+    """The rate of every variable, which is that of its edges."""
+    return np.array([law.rates.get(next(iter(part), ""), 1.0) for part in system.parts])
+
+
+def decays_of(system: PolynomialSystem, law: Law) -> Float[np.ndarray, " K"]:
+    """The weight decay of every variable, times its rate."""
+    return law.weight_decay * rates_of(system, law)
 
 
 def first_few(names: Sequence[str], full: bool) -> list[str]:
@@ -204,15 +220,18 @@ def equations(mode: WrittenMode, form: Form = "paths") -> list[sympy.Eq]:
     t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
     B = [sympy.Function(subscripted(name))(t) for name in mode.names]
     race = recognised(mode.system)
+    pace = [number(rate) for rate in rates_of(mode.system, mode.law)]
     if race is not None:
         S, D = _drive_and_brake()
         strength = monomial(B, race.powers)
         counts = (number(rate * race.S / (mode.S or race.S)) for rate in race.rates)
         right = [n * strength / b * (S - strength * D) for n, b in zip(counts, B, strict=True)]
     elif form == "paths" and _has_letters(mode):
-        right = _by_paths(mode, B)
+        right = [n * side for n, side in zip(pace, _by_paths(mode, B), strict=True)]
     else:
         right = [_polynomial(mode.system, k, B) for k in range(len(B))]
+    if mode.law.weight_decay:
+        right = [side - n * _decay() * b for n, side, b in zip(pace, right, B, strict=True)]
     return [equation(tau * sympy.Derivative(b, t), side) for b, side in zip(B, right, strict=True)]
 
 
@@ -293,6 +312,13 @@ def _polynomial(system: PolynomialSystem, k: int, B: Sequence[sympy.Expr]) -> sy
     return monomial(B, common.tolist()) * total
 
 
+def _decay() -> sympy.Symbol:
+    """The weight decay λ, as it stands in `equations`."""
+    import sympy
+
+    return sympy.Symbol("lambda", positive=True)
+
+
 def _drive_and_brake() -> tuple[sympy.Symbol, sympy.Symbol]:
     """S and D, as they stand in the equations of a single pathway."""
     import sympy
@@ -303,30 +329,37 @@ def _drive_and_brake() -> tuple[sympy.Symbol, sympy.Symbol]:
 def statistics_in_symbols(mode: WrittenMode, form: Form = "paths") -> dict[sympy.Symbol, float]:
     """The values of the letters in `equations`; none where numbers stand in their place."""
     race = recognised(mode.system)
+    decay = {_decay(): mode.law.weight_decay} if mode.law.weight_decay else {}
     if race is not None:
         drive = mode.S or race.S
         S, D = _drive_and_brake()
-        return {S: drive, D: drive * race.D / race.S}
+        return {S: drive, D: drive * race.D / race.S} | decay
     if form == "merged" or not _has_letters(mode):
-        return {}
+        return decay
     drives, brakes = _letters(mode)
-    return {letter: float(mode.paths.S[g]) for g, letter in drives.items()} | {
-        letter: float(mode.paths.D[pair]) for pair, letter in brakes.items()
-    }
+    numbers = {letter: float(mode.paths.S[g]) for g, letter in drives.items()}
+    return numbers | {letter: float(mode.paths.D[at]) for at, letter in brakes.items()} | decay
 
 
 def conserved(mode: WrittenMode) -> list[sympy.Expr]:
     """Quadratic forms in the variables that the flow conserves.
 
-    These are the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
+    These are the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b. Under
+    weight decay λ a form of variables that share their rate η decays as e^{−2ηλt}; what is
+    conserved is the form times e^{2ηλt}.
     """
     import sympy
 
-    B = symbols(mode.names)
-    return [
-        sympy.Add(*(number(c) * B[k] * B[m] for (k, m), c in form.items()))
-        for form in conserved_forms(mode)
-    ]
+    B, t, tau = symbols(mode.names), sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
+    pace, found = rates_of(mode.system, mode.law), []
+    for form in conserved_forms(mode):
+        shared = {pace[k] for pair in form for k in pair}
+        if not mode.law.weight_decay or len(shared) == 1:
+            rate = number(shared.pop()) * _decay() if mode.law.weight_decay else 0
+            grown = sympy.exp(2 * rate * t / tau)
+            terms = (number(c) * B[k] * B[m] for (k, m), c in form.items())
+            found.append(sympy.Add(*terms) * grown)
+    return found
 
 
 def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:

@@ -47,6 +47,7 @@ WAITING = {
     "explorer/new-shape",
     "populations/moments",
     "populations/size",
+    "rules/graphs",
     "talk/convolutions",
 }
 """Rows that have not been measured at full size yet."""

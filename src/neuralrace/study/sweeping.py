@@ -217,7 +217,7 @@ class SweepResult(Result):
         table, axes = self.frame(), [*self.sweep.definition.axes]
         chief = [n for n in in_order(self.sweep) if (output := output_of(n)) and output.chief]
         shown = [*axes, *(name for name in ("winner", *chief, "error") if name in table)]
-        table = table[shown]
+        table = table.loc[:, shown]
         table.columns = [short_name(name, axes) if name in axes else name for name in shown]
         return table
 

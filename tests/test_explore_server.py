@@ -379,7 +379,7 @@ def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
 
     first, second = in_a_lane(scenario, tmp_path)
     assert "ended before it was done" in first["error"]["what"]
-    assert second["done"] and Scripted.started == len(messages.LANES) + 1
+    assert second["done"] and Scripted.started == len(limits.LANES) + 1
 
 
 def test_a_request_that_cannot_be_sent_to_a_worker_leaves_its_lane_alive(tmp_path):
@@ -392,11 +392,11 @@ def test_a_request_that_cannot_be_sent_to_a_worker_leaves_its_lane_alive(tmp_pat
 
 
 def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setitem(limits.SECONDS, "kept", 0.05)
+    monkeypatch.setitem(limits.KINDS, "kept", limits.KINDS["kept"]._replace(seconds=0.05))
 
     async def scenario(client, said):
         await client.ask({"id": 1, "kind": "kept", "do": "hang"}).ended.wait()
-        monkeypatch.setitem(limits.SECONDS, "kept", 60)
+        monkeypatch.setitem(limits.KINDS, "kept", limits.KINDS["kept"]._replace(seconds=60))
         await client.ask({"id": 2, "kind": "kept"}).ended.wait()
 
     first, second = in_a_lane(scenario, tmp_path)
@@ -404,7 +404,7 @@ def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
 
 
 def test_what_hangs_and_is_cancelled_does_not_hold_its_lane(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.explorer.lanes.GRACE", dict.fromkeys(messages.KINDS, 0.05))
+    monkeypatch.setattr("neuralrace.explorer.lanes.GRACE", dict.fromkeys(limits.LANES, 0.05))
 
     async def scenario(client, said):
         client.ask({"id": 1, "kind": "train", "do": "hang"})
@@ -628,7 +628,7 @@ def test_the_schema_names_every_kind_once():
     """Tests of the server's addresses begin with it; the server itself hands it to nobody."""
     found = schema()["paths"]["/api/{kind}"]["post"]
     (kind,) = found["parameters"]
-    assert kind["schema"]["enum"] == list(messages.KINDS) and kind["required"]
+    assert kind["schema"]["enum"] == list(limits.KINDS) and kind["required"]
     body = found["requestBody"]["content"]["application/json"]["schema"]
     assert {"task", "gatings", "table"} <= set(body["properties"]["state"]["properties"])
 

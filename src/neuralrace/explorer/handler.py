@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
-from neuralrace.explorer import learning, phases, racing, saving, showing
 from neuralrace.explorer.catalogue import default_state
+from neuralrace.explorer.limits import KINDS
 from neuralrace.explorer.messages import error_of, kind_of, number_of
 from neuralrace.explorer.trust import Trust
-
-HOMES: Mapping[str, Any] = {
-    **dict.fromkeys(("predict", "equations", "kept", "aligned"), racing),
-    **dict.fromkeys(("train", "types", "discover"), learning),
-    **dict.fromkeys(("tasks", "csv", "study", "python", "report"), saving),
-    "data": showing,
-    "phases": phases,
-}
-"""The module whose function of the same name answers a kind of request."""
 
 
 class CancelledError(Exception):
@@ -44,7 +36,8 @@ def answered(
         def tell(part: str, result: dict[str, Any]) -> None:
             send({**head, "part": part, "result": result})
 
-        result = getattr(HOMES[kind], kind)(message, trust.now(), tell)
+        home = import_module(f"neuralrace.explorer.{KINDS[kind].home}")
+        result = getattr(home, kind)(message, trust.now(), tell)
         took = round(1e3 * (time.perf_counter() - begin), 2)
         send({**head, "done": True, "result": result, "ms": took})
     except CancelledError:

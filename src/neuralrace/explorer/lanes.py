@@ -13,13 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from neuralrace.explorer.limits import SECONDS
+from neuralrace.explorer.limits import GRACE, KINDS, LANES
 from neuralrace.explorer.messages import (
-    KINDS,
-    LANES,
-    LONG,
-    MIDDLE,
-    QUICK,
     Memory,
     Message,
     digest,
@@ -30,19 +25,6 @@ from neuralrace.explorer.messages import (
 )
 from neuralrace.explorer.trust import Trust
 from neuralrace.explorer.workers import Worker
-
-GRACE: Mapping[str, float] = {
-    **dict.fromkeys(QUICK, 20.0),
-    **dict.fromkeys(MIDDLE, 4.0),
-    **dict.fromkeys(LONG, 1.0),
-}
-"""Seconds that a cancelled request may go on before its worker is ended.
-
-A fresh worker needs some seconds itself, so that it is quicker to wait for what is nearly done.
-"""
-
-NOT_KEPT = ("tasks", "report", "csv")
-"""Kinds whose answers are not kept: they are large, or never asked twice."""
 
 
 @final
@@ -172,7 +154,7 @@ class Lane:
                 continue
             await self._answer(job)
             fine = not job.cancelled.is_set() and bool(job.said) and job.said[-1].is_fine
-            if fine and job.kind not in NOT_KEPT and job.files == self._trust.digest():
+            if fine and KINDS[job.kind].kept and job.files == self._trust.digest():
                 self._memory.put(job.key, job.said)
 
     async def _answer(self, job: Job) -> None:
@@ -187,7 +169,7 @@ class Lane:
         self._owner, self._done = worker, asyncio.Event()
         self._current = (number, job)
         try:  # in a thread, since a worker may be slow to take a long message
-            async with asyncio.timeout(SECONDS[job.kind]):
+            async with asyncio.timeout(KINDS[job.kind].seconds):
                 await asyncio.to_thread(worker.ask, number, job.message)
         except (OSError, ValueError):  # its pipe is closed or full: `_lost` is or will be called
             job.end(error=ended_badly())
@@ -203,11 +185,11 @@ class Lane:
         done = asyncio.create_task(self._done.wait())
         dropped = asyncio.create_task(job.cancelled.wait())
         try:
-            left = SECONDS[job.kind]
+            left = KINDS[job.kind].seconds
             await asyncio.wait({done, dropped}, timeout=left, return_when="FIRST_COMPLETED")
             if not done.done() and dropped.done():
                 worker.stop(number)
-                await asyncio.wait({done}, timeout=GRACE[job.kind])
+                await asyncio.wait({done}, timeout=GRACE.get(KINDS[job.kind].lane, 4.0))
             if not done.done():
                 job.end(error=too_slow(job.kind))
                 self.worker = None
@@ -231,8 +213,6 @@ class Pool:
     def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
         self.memory, self._trust = Memory(), trust
         self._lanes = {name: Lane(trust, self.memory, hire, name == "quick") for name in LANES}
-        self._lane_of = {kind: name for name, those in LANES.items() for kind in those}
-        assert set(self._lane_of) == set(KINDS)
         self._others: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -267,7 +247,7 @@ class Pool:
         if kept is not None:
             replay(job, kept)
         else:
-            self._lanes[self._lane_of[job.kind]].put(job)
+            self._lanes[KINDS[job.kind].lane].put(job)
         return job
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 from neuralrace.study import LIMITS
 
@@ -60,23 +60,47 @@ WAITING = 512
 WORKER = 2.5e9
 """Bytes of memory after which a worker is replaced by a fresh one."""
 
-SECONDS: Mapping[str, float] = {
-    "data": 10,
-    "predict": 20,
-    "equations": 30,
-    "kept": 60,
-    "aligned": 60,
-    "python": 20,
-    "study": 20,
-    "csv": 20,
-    "tasks": 20,
-    "train": 300,
-    "types": 120,
-    "discover": 300,
-    "phases": 300,
-    "report": 600,
+
+class Kind(NamedTuple):
+    """What can be asked: `home` is the module whose function of that name answers it.
+
+    Kinds of one `lane` share a worker, so that none waits for one that takes longer. `seconds` are
+    the most that it may take. What is `kept` is not computed again when it is asked again.
+    """
+
+    home: str
+    lane: str
+    seconds: float
+    kept: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "tasks": Kind("saving", "quick", 20, kept=False),
+    "data": Kind("showing", "quick", 10),
+    "predict": Kind("racing", "quick", 20),
+    "python": Kind("saving", "quick", 20),
+    "study": Kind("saving", "quick", 20),
+    "csv": Kind("saving", "quick", 20, kept=False),
+    "equations": Kind("racing", "equations", 30),
+    "kept": Kind("racing", "kept", 60),
+    "aligned": Kind("racing", "long", 60),
+    "train": Kind("learning", "long", 300),
+    "types": Kind("learning", "long", 120),
+    "discover": Kind("learning", "long", 300),
+    "phases": Kind("phases", "long", 300),
+    "report": Kind("saving", "long", 600, kept=False),
 }
-"""How long each kind of request may take."""
+"""Every kind of request. Those of the lane `quick` answer while a slider moves; `long` takes
+minutes; the others take up to some seconds, and are asked together whenever the state rests."""
+
+LANES = tuple(dict.fromkeys(kind.lane for kind in KINDS.values()))
+"""The lanes, each with a worker of its own."""
+
+GRACE = {"quick": 20.0, "long": 1.0}
+"""Seconds that a cancelled request of a lane may go on before its worker is ended; 4 in others.
+
+A fresh worker needs some seconds itself, so that it is quicker to wait for what is nearly done.
+"""
 
 
 def table_of_limits() -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.limits import NESTED, SECONDS
+from neuralrace.explorer.limits import KINDS, NESTED
 
 DIGITS = 6
 """Digits of the numbers of a curve."""
@@ -132,24 +132,6 @@ def message_error(what: str, got: object, wanted: object, fix: str) -> NeuralRac
     return NeuralRaceError(what, got=got, wanted=wanted, fix=fix)
 
 
-QUICK = ("tasks", "data", "predict", "python", "study", "csv")
-"""Kinds that answer while a slider moves, or take some milliseconds."""
-
-MIDDLE = ("equations", "kept")
-"""Kinds that take up to some seconds, and are asked together whenever the state rests."""
-
-LONG = ("aligned", "train", "types", "discover", "phases", "report")
-"""Kinds that may take minutes."""
-
-KINDS = (*QUICK, *MIDDLE, *LONG)
-
-LANES: Mapping[str, tuple[str, ...]] = {
-    "quick": QUICK,
-    **{kind: (kind,) for kind in MIDDLE},
-    "long": LONG,
-}
-"""The kinds that share a worker: none waits for one that takes longer."""
-
 AT_ONCE = 20_000
 """Characters of JSON that are read in the event loop, which takes about a millisecond."""
 
@@ -213,7 +195,7 @@ def too_slow(kind: str) -> dict[str, str]:
     """The error of a request that took too long."""
     error = message_error(
         "this took too long and was stopped",
-        f"more than {SECONDS[kind]:g} s",
+        f"more than {KINDS[kind].seconds:g} s",
         "a smaller task, gating or network",
         "fewer samples, steps or pathways; the command line has no such limit",
     )

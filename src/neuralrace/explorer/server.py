@@ -19,9 +19,8 @@ from neuralrace import __version__
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.guard import LOOPBACK, App, Guard
 from neuralrace.explorer.lanes import Client, Pool
-from neuralrace.explorer.limits import CLIENTS, MESSAGE, POSTS, WAITING
+from neuralrace.explorer.limits import CLIENTS, KINDS, MESSAGE, POSTS, WAITING
 from neuralrace.explorer.messages import (
-    KINDS,
     dumps,
     error_of,
     joined,

@@ -32,7 +32,8 @@ class Answerer:
 
     def hear(self, message: Any) -> None:
         """Take one message of the page."""
-        from neuralrace.explorer.messages import QUICK, error_of, kind_of, number_of
+        from neuralrace.explorer.limits import KINDS
+        from neuralrace.explorer.messages import error_of, kind_of, number_of
 
         if isinstance(message, Mapping) and message.get("kind") == "cancel":
             with self._lock:
@@ -50,7 +51,7 @@ class Answerer:
             for line in self._lines.values():
                 self._threads.append(threading.Thread(target=self._work, args=(line,), daemon=True))
                 self._threads[-1].start()
-        self._lines[kind in QUICK].put((message, kind, wanted))
+        self._lines[KINDS[kind].lane == "quick"].put((message, kind, wanted))
 
     def _work(self, line: queue.Queue[Any]) -> None:
         import jax

@@ -68,6 +68,34 @@ class Linear(Module):
         return out + self._parameters["bias"].array if "bias" in self._parameters else out
 
 
+class RNN(Module):
+    """A recurrent layer of one cell, (N, T, inputs) → (N, T, hidden), with PyTorch's names."""
+
+    def __init__(self, n_in, n_hidden, nonlinearity="tanh", bias=True, num_layers=1, seed=0):
+        super().__init__()
+        self.nonlinearity, self.num_layers, self.bidirectional = nonlinearity, num_layers, False
+        rng = np.random.default_rng(seed)
+        sizes = {"weight_ih_l0": (n_hidden, n_in), "weight_hh_l0": (n_hidden, n_hidden)}
+        sizes |= {"bias_ih_l0": (n_hidden,), "bias_hh_l0": (n_hidden,)} if bias else {}
+        self._parameters = {name: Tensor(rng.normal(size=size)) for name, size in sizes.items()}
+
+    def __call__(self, x):
+        p = {name: tensor.array for name, tensor in self._parameters.items()}
+        bias = p.get("bias_ih_l0", 0) + p.get("bias_hh_l0", 0)
+        h, found = np.zeros((len(x), len(p["weight_hh_l0"]))), []
+        for t in range(x.shape[1]):
+            h = x[:, t] @ p["weight_ih_l0"].T + h @ p["weight_hh_l0"].T + bias
+            h = np.maximum(h, 0) if self.nonlinearity == "relu" else np.tanh(h)
+            found.append(h)
+        return np.stack(found, axis=1)
+
+
+class GRU(RNN): ...
+
+
+class LSTM(RNN): ...
+
+
 class ReLU(Module):
     def __call__(self, x):
         return np.maximum(x, 0)

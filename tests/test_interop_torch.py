@@ -179,29 +179,6 @@ def test_layers_that_cannot_be_represented(name):
         nr.from_torch(nn.Sequential(*modules), DATA)
 
 
-def test_a_recurrent_network_is_a_graph_whose_copies_learn_apart():
-    """What the refusal of an RNN says: unrolled it computes the same, and shares nothing."""
-    rnn = type("RNN", (nn.MultiheadAttention,), {})
-    with pytest.raises(nr.NeuralRaceError):
-        nr.from_torch(nn.Sequential(rnn()), DATA)
-    random, steps = np.random.default_rng(0), 3
-    into, on, out = (random.normal(size=size) for size in ((4, 2), (4, 4), (1, 4)))
-    x = random.normal(size=(steps, 6, 2))
-    sizes = {f"x{t}": 2 for t in range(steps)} | {f"h{t}": 4 for t in range(steps)} | {"y": 1}
-    edges = {f"in{t}": (f"x{t}", f"h{t}") for t in range(steps)} | {"out": ("h2", "y")}
-    edges |= {f"on{t}": (f"h{t - 1}", f"h{t}") for t in range(1, steps)}
-    net = nr.ReLUNetwork(nr.Architecture(sizes, edges))
-    copies = {"i": into, "o": on}
-    weights = {edge: out if edge == "out" else copies[edge[0]] for edge in edges}
-    data = nr.Dataset({f"x{t}": x[t] for t in range(steps)}, {"y": random.normal(size=(6, 1))})
-    h = np.zeros((6, 4))
-    for each in x:
-        h = np.maximum(each @ into.T + h @ on.T, 0)
-    run = nr.train(net, weights, data, learning_rate=0.01, steps=1, record={"outputs": True})
-    np.testing.assert_allclose(run.outputs["y"][0], h @ out.T, atol=1e-12)
-    assert np.abs(run.final["on1"] - run.final["on2"]).max() > 1e-4
-
-
 def test_dropout_that_is_on_and_mixed_slopes():
     model = nn.Sequential(L1, nn.ReLU(), nn.Dropout(), L3)
     nr.from_torch(model, DATA)

@@ -81,7 +81,7 @@ class TorchRecorder:
     ) -> None:
         self.every = int(every)
         self.folder = file_path(folder, "folder='recording'")
-        self._model, self._leak = model, leak
+        self._model, self._leak, self._data = model, leak, data
         net, weights = self._now()
         if not _has_active_dropout(model):
             check_against(model, net, weights, data)
@@ -122,7 +122,7 @@ class TorchRecorder:
 
     def _now(self) -> tuple[Network, dict[str, np.ndarray]]:
         arrays = arrays_of(self._model.state_dict(), "the model", anywhere=True)
-        return network_of_torch(self._model, arrays, self._leak, training=True)
+        return network_of_torch(self._model, arrays, self._leak, self._data, training=True)
 
     def _resume(self, step: int, weights: dict[str, np.ndarray]) -> None:
         """Go on from a step; what was recorded there must be what the model has now."""

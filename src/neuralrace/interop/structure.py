@@ -12,6 +12,7 @@ from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
+from neuralrace.interop.cells import has_steps, sequences_in, steps_read
 from neuralrace.interop.runs import outputs_of
 from neuralrace.tolerances import EQUAL
 
@@ -27,10 +28,8 @@ ADVICE = {
     "Attention": "only feed-forward chains of Linear layers can be represented",
     "Transformer": "only feed-forward chains of Linear layers can be represented",
     "Embedding": "pass one-hot inputs to a Linear layer",
-    "RNN": "its steps share weights, which is lost here. With ReLU or no nonlinearity it can be "
-    "written unrolled: nr.Architecture with one input and one hidden node per step, edges from "
-    "each step to the next, and copies of its matrices as weights. That computes the same, but "
-    "learns otherwise, since every copy moves by itself; nr.from_layers takes a single chain only",
+    "RNN": "one nn.RNN(…, nonlinearity='relu') of one layer in one direction, then one nn.Linear; "
+    "the data from nr.tasks.sequences(x, y)",
     "LSTM": "its gates multiply: no piecewise linear network computes the same",
     "GRU": "its gates multiply: no piecewise linear network computes the same",
     "Softmax": "leave it out: import the logits, with loss='cross_entropy'",
@@ -39,7 +38,10 @@ ADVICE = {
 }
 """What would work in place of a layer that cannot be represented, by a part of its name."""
 
-OTHERWISE = "Linear, ReLU, LeakyReLU, Identity, Flatten and Dropout in eval mode can be represented"
+OTHERWISE = (
+    "Linear, ReLU, LeakyReLU, RNN with ReLU, Identity, Flatten and Dropout in eval mode can be "
+    "represented"
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,14 @@ class Slope:
     below: float
 
 
-Piece = Linear | Slope
+@dataclass(frozen=True)
+class Recurrence:
+    """A recurrent layer with ReLU, by its name in the model."""
+
+    name: str
+
+
+Piece = Linear | Slope | Recurrence
 
 
 def refused(name: str, kind: str, why: str = "cannot be represented") -> NeuralRaceError:
@@ -154,6 +163,8 @@ def check_same(
     weights: dict[str, np.ndarray],
     data: Dataset,
     run: Callable[[np.ndarray], object],
+    *,
+    batch_first: bool = True,
 ) -> None:
     """Run the model on a few samples: raise where the imported network computes something else.
 
@@ -161,8 +172,14 @@ def check_same(
     """
     few = data.take(slice(0, 16))
     dtype = np.result_type(*weights.values())
-    (mine,) = outputs_of(net, weights, few).values()
-    (x,) = (x for node, x in few.x.items() if node in net.arch.sizes)
+    mine = np.stack(list(outputs_of(net, weights, few).values()), axis=1)
+    if has_steps(few):
+        x, read = sequences_in(few), steps_read(few)
+    else:
+        (x,) = (np.asarray(x) for node, x in few.x.items() if node in net.arch.sizes)
+        read = None
+    turned = lambda a: a.swapaxes(0, 1) if read is not None and a.ndim == 3 else a
+    x = x if batch_first else turned(x)
     try:
         theirs = np.asarray(run(np.asarray(x, dtype)))
     except Exception as error:
@@ -172,6 +189,9 @@ def check_same(
             wanted=f"outputs for inputs of shape {x.shape}",
             fix="pass the inputs as they enter the first layer, flattened",
         ) from error
+    theirs = theirs if batch_first else turned(theirs)
+    every = theirs.ndim == 3 and read is not None
+    theirs = theirs[:, [t for t in read if t < theirs.shape[1]]] if every else theirs[:, None]
     size = max(float(np.abs(mine).max()), 1e-30)
     apart = float(np.abs(mine - theirs).max()) if mine.shape == theirs.shape else np.inf
     if not apart <= np.sqrt(np.finfo(dtype).eps) * size:

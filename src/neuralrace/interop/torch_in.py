@@ -8,10 +8,19 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from neuralrace.architecture import BIAS
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
+from neuralrace.interop.cells import (
+    INPUT,
+    cell_of_layers,
+    cell_of_rnn,
+    has_steps,
+    network_of_cell,
+)
 from neuralrace.interop.layers import (
     PRECISIONS,
     checked_layer,
@@ -21,7 +30,15 @@ from neuralrace.interop.layers import (
     network_of_layers,
 )
 from neuralrace.interop.runs import Moment, Trained, imported_run
-from neuralrace.interop.structure import Linear, Piece, Slope, check_same, hidden_slope, refused
+from neuralrace.interop.structure import (
+    Linear,
+    Piece,
+    Recurrence,
+    Slope,
+    check_same,
+    hidden_slope,
+    refused,
+)
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Count
@@ -78,6 +95,14 @@ def from_torch(
     computes something else is refused. State dicts without a model are layers in their own order,
     with `leak` as the slope below zero (0 if left out).
 
+    **Recurrent networks.** With data of sequences (`nr.tasks.sequences`): an `nn.RNN` with
+    `nonlinearity="relu"`, of one layer, and a `Linear` that reads it after the steps that have
+    targets; or a module with three `Linear` layers that its `forward` uses at every step, assigned
+    in the order in which they read the inputs, hand on and write. The weights are then `Wx`, `Wh`
+    and `Wy`. The two biases of a cell become one, their sum, which moves twice as fast: a
+    `learning_rate` needs a cell with one bias or none. State dicts alone do not say that an `RNN`
+    rectifies: pass `model=`, or `leak=0`. `tanh`, `GRU` and `LSTM` are refused.
+
     **Arguments:** `checkpoints`, a model, a state dict, or a list of them; `data`, with one input
     node `x` and one output node `y`; `times`, the step of every checkpoint (0, 1, 2, … if left
     out); `model`, which says how the layers of state dicts are joined; `leak`, the slope below
@@ -111,15 +136,24 @@ def from_torch(
     _check_apart(states)
     arrays = [arrays_of(state, f"checkpoint {k}") for k, state in enumerate(states, 1)]
     moments = [
-        Moment(f"checkpoint {k}", *network_of_torch(model, each, leak))
+        Moment(f"checkpoint {k}", *network_of_torch(model, each, leak, data))
         for k, each in enumerate(arrays, 1)
     ]
     net, first = moments[0].net, moments[0].weights
+    biases = [key for key in arrays[0] if "bias" in key]
+    read = any(s == BIAS and t in net.arch.outputs for s, t in net.arch.edges.values())
+    require(
+        learning_rate is None or not has_steps(data) or len(biases) - read < 2,
+        "two biases of a cell move twice as fast together, which one learning_rate cannot say",
+        got=f"a learning_rate, and {listed(biases)}",
+        wanted="no learning_rate, or a cell with one bias or none",
+        fix="nn.RNN(…, bias=False), or leave out learning_rate",
+    )
     if isinstance(given[0], TorchModule):
         check_against(given[0], net, first, data)
     elif model is not None and set(model.state_dict()) == set(states[-1]):
         own = arrays_of(model.state_dict(), "model")
-        check_against(model, net, network_of_torch(model, own, leak)[1], data)
+        check_against(model, net, network_of_torch(model, own, leak, data)[1], data)
     return imported_run(moments, data, times, Trained("PyTorch", loss, learning_rate, batch_size))
 
 
@@ -158,8 +192,9 @@ def arrays_of(
             raise NeuralRaceError(
                 f"{what} has tied weights: {owner[place]!r} and {key!r} are the same numbers",
                 got="one tensor under two names",
-                wanted="weights of their own for every layer",
-                fix="tied weights learn together, which no network here does; untie them",
+                wanted="weights of their own for every layer, or one cell with data of sequences",
+                fix="untie them, or give the graph as nr.Architecture(…, ties=…) and the weights "
+                "over time to nr.Trajectory.from_weights",
             )
         if place:
             owner[place] = key
@@ -227,6 +262,7 @@ def network_of_torch(
     model: TorchModule | None,
     arrays: Mapping[str, np.ndarray],
     leak: float | None,
+    data: Dataset | None = None,
     *,
     training: bool = False,
 ) -> tuple[Network, dict[str, np.ndarray]]:
@@ -235,11 +271,24 @@ def network_of_torch(
     `training` allows dropout that is switched on, which weights alone do not show.
     """
     if model is None:
-        return network_of_layers(named_layers(arrays, "state dict"), 0.0 if leak is None else leak)
+        rnn = next((k for k in arrays if k.endswith(f"weight_{INPUT}")), None)
+        if rnn is not None:
+            return _of_rnn_alone(arrays, rnn.removesuffix(f"weight_{INPUT}"), leak, data)
+        layers = named_layers(arrays, "state dict")
+        slope = 0.0 if leak is None else leak
+        if has_steps(data):
+            return network_of_cell(cell_of_layers(layers), slope, data)
+        return network_of_layers(layers, slope)
     ours = getattr(model, "network", None)
     if isinstance(ours, Network):
         return ours, _by_edge(ours, arrays)
     pieces = list(_pieces(model, "", training))
+    cells = [piece for piece in pieces if isinstance(piece, Recurrence)]
+    if cells:
+        others = [piece for piece in pieces if piece not in cells]
+        if len(cells) > 1 or len(others) != 1 or not isinstance(others[0], Linear):
+            raise refused(cells[-1].name, "RNN", "is not followed by one Linear layer alone")
+        return network_of_cell(cell_of_rnn(arrays, cells[0].name, others[0].name), 0.0, data)
     slope = hidden_slope(pieces, leak, visible=_torch_kind(model) == "Sequential")
     names = [piece.name for piece in pieces if isinstance(piece, Linear)]
     wanted = {f"{name}.weight".removeprefix(".") for name in names}
@@ -260,7 +309,26 @@ def network_of_torch(
         )
         for name in names
     ]
+    if has_steps(data):
+        return network_of_cell(cell_of_layers(layers), slope, data)
     return network_of_layers(layers, slope)
+
+
+def _of_rnn_alone(
+    arrays: Mapping[str, np.ndarray], prefix: str, leak: float | None, data: Dataset | None
+) -> tuple[Network, dict[str, np.ndarray]]:
+    """The network of an `nn.RNN` whose state dict is all that is known."""
+    require(
+        leak is not None,
+        "the weights of an RNN do not say what rectifies it, which is tanh unless asked for",
+        got=f"keys {listed(arrays)}",
+        wanted="model=, or leak=0 for nonlinearity='relu'",
+        fix="nr.from_torch(states, data, model=model)",
+    )
+    own = (k for k in arrays if not k.startswith(f"{prefix}weight_") and k.endswith("weight"))
+    readout = next(own, "readout.weight").removesuffix(".weight")
+    cell = cell_of_rnn(arrays, prefix.removesuffix("."), readout)
+    return network_of_cell(cell, real_number("the leak", leak, fix="leak=0 is the ReLU"), data)
 
 
 def _by_edge(net: Network, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -292,6 +360,12 @@ def _pieces(module: TorchModule, name: str, training: bool) -> Iterator[Piece]:
         yield Slope(name, 0.0)
     elif kind == "LeakyReLU":
         yield Slope(name, float(getattr(module, "negative_slope", 0.01)))
+    elif kind == "RNN":
+        plain = {"num_layers": 1, "bidirectional": False, "nonlinearity": "relu"}
+        for what, wanted in plain.items():
+            if (value := getattr(module, what, wanted)) != wanted:
+                raise refused(name, own, f"has {what}={value!r}, which cannot be represented")
+        yield Recurrence(name)
     elif kind == "Dropout":
         if module.training and getattr(module, "p", 0.5) > 0 and not training:
             raise refused(name, own, "is switched on")
@@ -332,4 +406,5 @@ def check_against(
             inputs = torch.as_tensor(x, device=parameter.device)  # pyright: ignore
             return model(inputs).detach().cpu().numpy()
 
-    check_same(net, weights, data, run)
+    first = (m.batch_first for m in model.modules() if hasattr(m, "batch_first"))
+    check_same(net, weights, data, run, batch_first=bool(next(first, True)))

@@ -311,7 +311,7 @@ def recurrent_pathways(
         wanted="{name: mask or None}",
         fix="name at least one pathway, for example {'common': None}",
     )
-    one = _recurrent(data, hidden, leak)
+    one = recurrent_of(data, hidden, leak)
     sizes = {v: one.sizes[v] for v in (*one.inputs, *one.outputs)}
     edges: dict[str, tuple[str, str]] = {}
     ties: dict[str, list[str]] = {}
@@ -389,7 +389,7 @@ def _outputs(steps: int, readout: str | Sequence[int]) -> dict[str, int]:
     return {y: int(arch.edges[e][0][1:]) for y in arch.outputs for e in arch.incoming[y]}
 
 
-def _recurrent(data: Dataset, hidden: int, leak: float | None) -> Architecture:
+def recurrent_of(data: Dataset, hidden: int, leak: float | None = None) -> Architecture:
     """The recurrent network of a dataset of sequences, or an error where it is another one."""
     steps = len(data.x)
     ends = [y[1:] for y in data.y]

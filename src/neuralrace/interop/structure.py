@@ -30,8 +30,8 @@ ADVICE = {
     "Embedding": "pass one-hot inputs to a Linear layer",
     "RNN": "one nn.RNN(…, nonlinearity='relu') of one layer in one direction, then one nn.Linear; "
     "the data from nr.tasks.sequences(x, y)",
-    "LSTM": "its gates multiply, which no piecewise linear network does; nn.RNN with ReLU can be read",
-    "GRU": "its gates multiply, which no piecewise linear network does; nn.RNN with ReLU can be read",
+    "LSTM": "its gates multiply, as no piecewise linear network does; nn.RNN with ReLU is read",
+    "GRU": "its gates multiply, as no piecewise linear network does; nn.RNN with ReLU is read",
     "Softmax": "leave it out: import the logits, with loss='cross_entropy'",
     "Dropout": "call model.eval() first: the import then has the weights without dropout",
     "PReLU": "use LeakyReLU: a slope that is trained cannot be represented",

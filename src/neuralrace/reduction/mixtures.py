@@ -48,6 +48,12 @@ def steps_of(arch: Architecture, gates: Mapping[str, np.ndarray]) -> Steps:
     return [(v, gates.get(v), ends(v)) for v in arch.order if v not in arch.inputs]
 
 
+def steps_back(arch: Architecture, gates: Mapping[str, np.ndarray]) -> Steps:
+    """The same from the outputs to the inputs, every edge turned round."""
+    ends = lambda node: [(arch.edges[e][1], e, gates.get(e)) for e in arch.outgoing[node]]
+    return [(v, gates.get(v), ends(v)) for v in reversed(arch.order) if v not in arch.outputs]
+
+
 def forward(
     steps: Steps, x: Mapping[str, np.ndarray], turned: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
@@ -185,13 +191,20 @@ class Mixer:
         return dict(zip(edges, (values * signs).tolist(), strict=True))
 
     def path_sums(self, scalars: Mapping[str, complex]) -> dict[Pair, np.ndarray]:
-        """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`."""
+        """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`.
+
+        Followed from the side that has fewer nodes.
+        """
         gates, ones = columns(self.factor.gates), np.ones((self.factor.count, 1))
         turned = {edge: np.array([[z]]) for edge, z in scalars.items() if z != 0}
-        steps, sums = steps_of(self.arch, gates), {}
-        for s in self.arch.inputs:
-            h = forward(steps, {s: gated(ones, gates.get(s))}, turned)
-            sums |= {(t, s): h[t][:, 0] for t in self.arch.outputs if t in h and h[t].any()}
+        arch, sums = self.arch, {}
+        back = len(arch.outputs) < len(arch.inputs)
+        begin, end = (arch.outputs, arch.inputs) if back else (arch.inputs, arch.outputs)
+        steps = steps_back(arch, gates) if back else steps_of(arch, gates)
+        for v in begin:
+            h = forward(steps, {v: gated(ones, gates.get(v))}, turned)
+            reached = (u for u in end if u in h and h[u].any())
+            sums |= {(v, u) if back else (u, v): h[u][:, 0] for u in reached}
         return sums
 
     def yx(self, weighted: Mapping[Pair, Weighted]) -> dict[Pair, Matrix]:

@@ -99,7 +99,7 @@ def restricted(
     }
     table = np.stack([np.zeros(int(on.sum())), *gates.values()], axis=1) + 0.0  # −0 → 0
     _, first, joined = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    rows = on[factor.row_class]
+    rows = slice(None) if on.all() else on[factor.row_class]
     index = joined.reshape(-1)[(np.cumsum(on) - 1)[factor.row_class[rows]]]
 
     def seen(field: Mapping[str, Matrix], nodes: tuple[str, ...]) -> dict[str, Matrix]:
@@ -132,7 +132,10 @@ def _condensed(
     filled = np.diff(bounds) > 0
     shown = np.zeros((count, x_all.shape[1]), bool)  # features that a class shows at all
     if filled.any():
-        shown[filled] = np.add.reduceat(x_all != 0, bounds[:-1][filled], axis=0) > 0
+        starts = bounds[:-1][filled]
+        shown[filled] = (
+            x_all.any(axis=0) if len(starts) == 1 else np.add.reduceat(x_all != 0, starts) > 0
+        )
     kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
     left = 0.0
     fewest = _independent_rows if by_rank else _fewest_rows
@@ -240,6 +243,8 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
     weighted by the size of x_s in each class, so that rounding stays small beside what is seen.
     """
     gate = {name: g[:, None] for name, g in factor.gates.items()}
+    ends = lambda node: [(arch.edges[e][0], gate.get(e)) for e in arch.incoming[node]]
+    steps = [(node, ends(node)) for node in arch.order if node not in arch.inputs]
     seen = {t: [np.zeros((len(factor.row_class), 0))] for t in arch.outputs}
     largest = {t: np.zeros(factor.count) for t in arch.outputs}
     for source in arch.inputs:
@@ -247,12 +252,13 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
         size = np.sqrt(np.bincount(factor.row_class, (x**2).sum(axis=1), factor.count))[:, None]
         spans = {source: size * gate.get(source, 1.0)}
         unit = x / np.where(size > 0, size, 1.0)[factor.row_class]
-        for node in arch.order:
-            before = [(spans.get(arch.edges[e][0]), gate.get(e, 1.0)) for e in arch.incoming[node]]
-            if parts := [span * g * gate.get(node, 1.0) for span, g in before if span is not None]:
-                columns = np.concatenate(parts, axis=1)
-                columns = columns[:, columns.any(axis=0)]
-                spans[node] = columns[:, independent_columns(columns)]
+        for node, into in steps:
+            parts = [spans[s] if g is None else spans[s] * g for s, g in into if s in spans]
+            if parts:
+                columns = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+                columns = columns * gate[node] if node in gate else columns
+                one = columns.shape[1] == 1
+                spans[node] = columns if one else columns[:, independent_columns(columns)]
         for t in seen.keys() & spans.keys():
             on = np.abs(spans[t]).max(axis=1, initial=0.0) / np.where(size > 0, size, 1.0)[:, 0]
             largest[t] = np.maximum(largest[t], on)
@@ -285,11 +291,13 @@ EVEN = 8
 
 def independent_columns(table: Matrix) -> np.ndarray:
     """The places of columns that form a basis; units of columns and of rows do not change them."""
+    there = np.flatnonzero(table.any(axis=0))
+    table = table[:, there]
     for _ in range(EVEN):
         for axis in (1, 0):
             size = np.linalg.norm(table, axis=axis, keepdims=True)
             table = table / np.where(size > 0, size, 1.0)
-    return np.sort(_independent(table))
+    return there[np.sort(_independent(table))]
 
 
 def _independent(table: Matrix) -> np.ndarray:

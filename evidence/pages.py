@@ -208,7 +208,7 @@ def _paper(topic: str, each: Sequence[Entry], facts: Mapping[str, Any]) -> list[
     lines = [
         f"# {_title(topic)}",
         "",
-        f"{len(each)} claims: {tally(each)}. [What the paper says, in a page]"
+        f"{len(each)} claims: {tally(each)}. [What it says, in a page]"
         f"(../../papers/{topic}/README.md); [how a verdict follows](index.md).",
         "",
         *table(("claim", "where", "seeds", "verdict"), rows),

@@ -13,6 +13,7 @@ TITLES = {
     "nrr": "The Neural Race Reduction (Saxe, Sodhani and Lewallen, 2022)",
     "mhs": "Make Haste Slowly (Jarvis, Klein, Rosman and Saxe, 2025)",
     "talk": "Models of representation learning dynamics (Saxe, talk)",
+    "rnn": "Linear recurrent networks (our own)",
 }
 """The papers, by the folder of their figures."""
 

@@ -126,7 +126,7 @@ def cue_matters(table: xarray.Dataset) -> float:
 
 def linear_gap(table: xarray.Dataset) -> list[float]:
     """One per seed: mean |ΔL| / L(0) of the prediction and the trained gated linear network."""
-    gap = np.abs(table["predicted"] - table["linear"]).mean("time").max("gating")
+    gap = abs(table["predicted"] - table["linear"]).mean("time").max("gating")
     return gap.to_numpy().tolist()
 
 
@@ -191,7 +191,7 @@ LEARNS = Measure(
 )
 
 
-def measures(_: xarray.Dataset) -> Iterable[Measure]:
+def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
     """Who wins, how well linear networks are predicted, and how near ReLU networks are."""
     return (WINNER, NO_CUE, LINEAR, FOLLOWS, RESTS, LEARNS)
 

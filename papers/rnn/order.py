@@ -9,7 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -213,23 +213,15 @@ def missed_by(table: xarray.Dataset, name: str) -> float:
 
 
 def ranks(table: xarray.Dataset) -> np.ndarray:
-    """(seeds, modes): the effective rank of W_h where the loss is halfway down each plateau's log.
+    """(seeds, modes): the effective rank of W_h when k modes are learned, for k = 1, …, K.
 
-    Read when the k-th mode is learned and the next one is not: where the loss is nearest to what
-    is left without the first k modes, for k = 1, …, K.
+    That is where the loss is nearest to what is left without the first k modes.
     """
     loss, rank = (table[n].sel(kind="trained").to_numpy() for n in ("loss", "rank"))
-    size = np.array(read_strengths(table))
+    size = np.sort(settings_of(table)["strengths"])[::-1]
     left = loss[:, :1] * (1 - np.cumsum(size**2) / (size**2).sum())
     at = np.abs(loss[:, None] - left[..., None]).argmin(axis=-1)
     return np.take_along_axis(rank, at, axis=1)
-
-
-def read_strengths(table: xarray.Dataset) -> list[float]:
-    """The strengths of the modes, largest first."""
-    from papers.figure import settings_of
-
-    return sorted(settings_of(table)["strengths"], reverse=True)
 
 
 def off_rank(table: xarray.Dataset) -> float:
@@ -317,7 +309,7 @@ PREDICTED = {
 }
 
 
-def measures(_: xarray.Dataset) -> Iterable[Measure]:
+def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
     """What the panels show, and how well the race predicts each."""
     return (IN_ORDER, LATE, EVEN, LARGE, RANK, RADIUS, OVERLAP, *PREDICTED.values())
 
@@ -344,12 +336,14 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         b.annotate(str(profile), (sizes[0], each[0, 0]), (4, 3), textcoords="offset points",
                    color=f"C{i}")  # fmt: skip
     b.set(title="(b) what is asked for", xlabel="size", ylabel="half-time", yscale="log")
+    b.set_yticks([3, 10, 30], ["3", "10", "30"])
+    b.minorticks_off()
     _two(c, first.expand_dims("mode"), "rank", "c", ["all"], "effective rank of $W_h$")
     c.set(title="(c) modes, one by one", ylim=(0, 5))
     decays = [f"λ = {decay:g}" for decay in table["decay"].to_numpy()]
     _two(d, first, "radius", "d", decays, "largest |eigenvalue| of $W_h$")
     d.axhline(1.0, color="0.6", lw=0.8)
-    d.set(title="(d) stable below 1")
+    d.set(title="(d) stable below 1", xlim=(0, 12))
     x = table["overlap"].to_numpy()
     e.plot(x, table["start"].sel(kind="theory"), "--", color="k")
     e.plot(x, table["start"].sel(kind="trained"), "o", color="C0", alpha=0.7)
@@ -373,8 +367,8 @@ def _two(
         values = table[name].sel(kind=kind).to_numpy().reshape(len(names), -1)
         curves = dict(zip(names, values, strict=True))
         draw_curves(table[time].to_numpy(), curves, kind=role, ylabel=ylabel, ax=ax)
-    if len(names) == 1:
-        ax.get_legend().remove()
+    if len(names) == 1 and (legend := ax.get_legend()):
+        legend.remove()
 
 
 FIGURE = Figure(

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import xarray
 
 SETTINGS = {
-    "steps": Setting((2, 4, 6, 8), "time steps, T", "ours", quick=(2, 3)),
-    "cues": Setting((0.25, 0.5, 1.0, 2.0), "strengths of the cue", "ours", quick=(0.5, 1.0)),
+    "steps": Setting((2, 4, 8), "time steps, T", "ours", quick=(2, 3)),
+    "cues": Setting((0.5, 1.0, 2.0), "strengths of the cue", "ours", quick=(0.5, 1.0)),
     "shown": Setting(1.0, "the cue's strength in the curves, which have the largest T", "ours"),
     "hidden": Setting(40, "hidden neurons of a network, or of a pathway", "ours"),
     "scale": Setting(1e-3, "standard deviation σ of the initial weights", "ours"),
-    "samples": Setting(500, "sequences for each cue that ReLU networks see", "ours", quick=100),
+    "samples": Setting(200, "sequences for each cue that ReLU networks see", "ours", quick=100),
     "criterion": Setting(0.6, "share of L(0): a common pathway can reach 0.5", "ours"),
-    "learning_rate": Setting(0.02, "learning rate", "ours"),
-    "end": Setting(60.0, "last time", "ours", quick=40.0),
+    "learning_rate": Setting(0.01, "learning rate", "ours", quick=0.02),
+    "end": Setting(40.0, "last time", "ours"),
     "seeds": Setting(5, "initial weights", "ours", quick=1),
 }
 

@@ -21,7 +21,7 @@ SETTINGS = {
     "shown": Setting(1.0, "the cue's strength in the curves, which have the largest T", "ours"),
     "hidden": Setting(40, "hidden neurons of a network, or of a pathway", "ours"),
     "scale": Setting(1e-3, "standard deviation σ of the initial weights", "ours"),
-    "samples": Setting(200, "sequences for each cue that ReLU networks see", "ours", quick=100),
+    "samples": Setting(500, "sequences for each cue that ReLU networks see", "ours", quick=100),
     "criterion": Setting(0.6, "share of L(0): a common pathway can reach 0.5", "ours"),
     "learning_rate": Setting(0.01, "learning rate", "ours", quick=0.02),
     "end": Setting(40.0, "last time", "ours"),

@@ -38,7 +38,7 @@ from papers.nrr.claims.xor import activity_types
 from tests.test_errors import refuses, says
 
 ROOT = Path(__file__).parent.parent
-PAPERS = claims("nrr", "mhs", "talk")
+PAPERS = claims("nrr", "mhs", "talk", "rnn")
 
 # ---- verdicts -----------------------------------------------------------------------------------
 
@@ -539,7 +539,7 @@ def test_claims_are_chosen_by_topic_id_and_words(capsys):
             claims(name)
 
 
-READMES = [ROOT / f"papers/{paper}/README.md" for paper in ("nrr", "mhs", "talk")]
+READMES = [ROOT / f"papers/{paper}/README.md" for paper in ("nrr", "mhs", "talk", "rnn")]
 
 
 @pytest.mark.parametrize("page", READMES, ids=lambda page: page.parent.name)

@@ -211,15 +211,17 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     curves = lambda name: dict(zip(names, table[name].to_numpy(), strict=True))
     draw_curves(time, curves("linear"), color=color, band=None, ax=a)
     means = {name: each.mean(axis=0) for name, each in curves("predicted").items()}
-    draw_curves(time, means, kind="theory", color=color, ax=a)
+    draw_curves(time, means, kind="theory", color=dict.fromkeys(names, "k"), ax=a)
     draw_curves(time, {"ReLU": table["relu"].to_numpy()}, kind="relu", color=color, ax=a)
     steps, last = table["steps"].to_numpy(), int(table["steps"].max())
     seen = table["relu"].min("seed").to_numpy() > 0.02
     a.set(title=f"(a) T = {last}", ylabel="loss / L(0)", xlim=(0, 1.2 * time[seen.sum() - 1]))
     for name in names:
         b.plot(steps, table["raced"].sel(gating=name).isel(cue=0), "--", color=color[name])
-    each = table["relu_time"].transpose("steps", "cue", "seed").to_numpy()
-    b.plot(steps, each.reshape(len(steps), -1), "o", color=color["ReLU"], alpha=0.25, ms=3)
+    for i, cue in enumerate(table["cue"].to_numpy()):
+        each = table["relu_time"].sel(cue=cue).transpose("steps", "seed").mean("seed")
+        b.plot(steps, each, "osD^"[i % 4], color=color["ReLU"], ms=4, label=f"cue {cue:g}")
+    b.legend(title="ReLU", loc="lower right")
     b.set(title="(b) time to criterion", xlabel="T", ylabel="time", ylim=(0, None))
     ratio = (table["relu_time"] / table["raced"].sel(gating="common")).mean("seed")
     ratio = ratio.transpose("cue", "steps").to_numpy()

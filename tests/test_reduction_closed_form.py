@@ -273,16 +273,3 @@ def test_the_time_to_a_loss_in_any_unit_of_time(unit):
     plain = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
     same = nr.reduce(nr.Architecture.chain(2, 4, 2), plain).closed_form(0.01)
     assert time / unit == pytest.approx(float(same.time_to_loss(0.5 * float(same.loss(0.0)))))
-
-
-def test_a_single_pathway_moves_as_its_polynomial_does():
-    rng = np.random.default_rng(0)
-    for pair in (
-        nr.tasks.routing_pathways(nr.tasks.routing(M=5, K=3)[0]),
-        (nr.Architecture.chain(1, 1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})),
-    ):
-        for mode in nr.reduce(*pair).closed_form(0.1).modes.values():
-            for _ in range(5):
-                b = rng.uniform(0.1, 2, len(mode.start))
-                wanted = mode.system.velocity_at(b)
-                np.testing.assert_allclose(mode.race.velocity(b), wanted, rtol=1e-9)

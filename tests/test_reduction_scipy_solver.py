@@ -278,16 +278,15 @@ def test_equal_scalar_races_are_solved_once(monkeypatch):
     """Routing with a pathway for every route: 3 × 2 routes of 4 modes, which differ in 4 ways."""
     race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=3, K=2)[0], P=1))
     times, calls = np.linspace(0, 40, 9), []
-    solve = scipy_solver.solve_small
-    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    solve = solution._by_equations
+    monkeypatch.setattr(solution, "_by_equations", lambda *a: calls.append(a) or solve(*a))
     together = race.solve(times=times, start=0.1)
     distinct = {round(block.drive, 9) for block in race.blocks}
     assert len(race.blocks) == 6 * 4 and len(calls) == len(distinct)
-    form = race.closed_form(0.1)
     assert together.loss[-1] < 0.5 * together.loss[0]
-    np.testing.assert_allclose(together.loss, form.loss(times), rtol=1e-7)
-    for i, block in enumerate(race.blocks):
-        wanted = form.modes[block.name].loss(times)
+    for i, (block, weights) in enumerate(zip(race.blocks, race.start(0.1).weights, strict=True)):
+        flow = NetworkFlow(block.arch, weights, block.data)
+        wanted = flow.losses(scipy_solver.flowed(flow, times))
         np.testing.assert_allclose(together.values["losses"][:, i], wanted, atol=1e-9)
 
 

@@ -35,16 +35,19 @@ NEWTON_STEPS = 200
 """The most steps of Newton's method for z; from a tiny start it must double z many times."""
 
 INVERSE_STEPS = 50
-"""The most steps of Newton's method for q, which starts from a table."""
+"""The most steps of Newton's method for w, which starts from a table."""
 
 PANEL = 0.5
-"""The length in q of one panel of the quadrature."""
+"""The length in w of one panel of the quadrature."""
 
 ORDER = 24
 """The points of the quadrature in each panel: enough for double precision."""
 
+SHALLOW = 6
+"""Panels of pathways with more edges than this are shorter."""
+
 MAX_LOGIT = 36.0
-"""The largest |q| that matters: 1/(1 + e^−36) is 1 in double precision."""
+"""The largest |w| that matters at the end: 1/(1 + e^−36) is 1 in double precision."""
 
 
 @final
@@ -111,14 +114,7 @@ class ModeForm:
     @door
     def value(self, t: ArrayLike) -> Values:
         """The pathway strength M(t)."""
-        time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
-        require(
-            not np.isnan(time).any(),
-            "t is not a time",
-            got="NaN",
-            wanted="times without NaN",
-            fix="for example t=1.0",
-        )
+        time = _times(t)
         if self.kind == "exponential":
             rate, limit = self._exponential
             return limit + (self.start[0] - limit) * np.exp(-rate * time)
@@ -126,15 +122,18 @@ class ModeForm:
             return self._logistic(time)
         if self.kind == "unbalanced":
             return self._unbalanced(time)
-        return self._strength(self._inverted(time))
+        return self.final * np.exp(self._log_left(self._inverted(time)))
 
     @door
     def variables(self, t: ArrayLike) -> dict[str, Values]:
         """Every variable at the times t."""
         if self.race.depth == 1:
             return {self.names[0]: self.value(t)}
-        z = self._growth(self.value(t))
-        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+        if self.kind == "quadrature":
+            squares = self._squares(self._inverted(_times(t)))
+        else:
+            z = self._growth(self.value(t))
+            squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
         roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
         return {name: roots[..., k] for k, name in enumerate(self.names)}
 
@@ -162,7 +161,7 @@ class ModeForm:
             growth = 2 * self._pace * self.race.S
             found = np.log((end / begin - 1) / (end / safe - 1)) / growth
         else:
-            found = self._elapsed(self._logit(safe))
+            found = self._elapsed(self._place(safe))
         return np.where(inside, found, np.where(way >= 1, np.inf, np.nan))
 
     # ---- the explicit ones ---------------------------------------------------------------------
@@ -209,19 +208,35 @@ class ModeForm:
         return pace * u * over / (away * (over + u))
 
     # ---- by quadrature -------------------------------------------------------------------------
-    # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.
+    # Every b_k²/γ_k grows by the same z, from 0 to Z. With β the smallest of them at the start and
+    # w = log((z + β)/(Z − z)), dt/dw is smooth and positive, and nothing cancels.
 
-    def _log_strength(self, z: Values) -> Values:
-        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
-        return (np.log(np.maximum(squares, TINY)) * np.array(self.race.powers) / 2).sum(axis=-1)
+    @cached_property
+    def _scales(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """γ, b_k(0)² − γ_k β, β, and Z + β."""
+        rates, squares = np.array(self.race.rates), np.array(self.start) ** 2
+        least = float(np.min(squares / rates))
+        return rates, squares - rates * least, least, float(self._growth(np.float64(self.final))) + least
 
-    def _strength(self, q: Values) -> Values:
-        """M as a function of q."""
-        above = self.initial > self.final
-        return self.final / (1 - np.exp(-q)) if above else self.final / (1 + np.exp(-q))
+    def _squares(self, w: Values) -> np.ndarray:
+        """b_k², in the last axis."""
+        rates, more, _, whole = self._scales
+        return more + np.multiply.outer(whole / (1 + np.exp(-w)), rates)
 
-    def _logit(self, M: Values) -> Values:
-        return np.log(M / np.abs(self.final - M))
+    def _log_left(self, w: Values) -> Values:
+        """log(M D/S)."""
+        rates, more, _, whole = self._scales
+        end = more + whole * rates
+        missing = np.multiply.outer(whole / (1 + np.exp(np.maximum(w, 0.0))), rates / end)
+        early = np.expand_dims(w < 0, -1)
+        each = np.where(early, np.log(self._squares(w) / end), np.log1p(-missing))
+        return (each * np.array(self.race.powers) / 2).sum(axis=-1)
+
+    def _place(self, M: Values) -> Values:
+        """w where the strength is M."""
+        _, _, least, whole = self._scales
+        z = self._growth(M) + least
+        return np.log(z / np.maximum(whole - z, TINY))
 
     def _growth(self, M: Values) -> Values:
         """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
@@ -235,79 +250,57 @@ class ModeForm:
         for _ in range(NEWTON_STEPS):
             squares = start + np.multiply.outer(z, rates)
             slope = (powers * rates / (2 * squares)).sum(axis=-1)
-            step = (target - self._log_strength(z)) / slope
-            moved = np.maximum(z + step, floor + (z - floor) / 2)
+            reached = (np.log(np.maximum(squares, TINY)) * powers / 2).sum(axis=-1)
+            moved = np.maximum(z + (target - reached) / slope, floor + (z - floor) / 2)
             near = np.abs(moved - z) <= CONVERGED * (np.abs(moved) + np.min(start / rates))
             z = moved
             if near.all():
                 break
         return z
 
-    def _slowness(self, q: Values) -> Values:
-        """dt/dq."""
-        M = self._strength(q)
-        squares = np.array(self.start) ** 2 + np.multiply.outer(self._growth(M), self.race.rates)
-        push = (np.array(self.race.powers) * np.array(self.race.rates) / squares).sum(axis=-1)
-        return 1 / (self.race.S * M * push)
+    def _slowness(self, w: Values) -> Values:
+        """dt/dw, from dz/dt = 2 M (S − D M)."""
+        log_left = self._log_left(w)
+        moved = self._scales[-1] / (2 + 2 * np.cosh(w))
+        return moved / (-2 * self.race.S * self.final * np.exp(log_left) * np.expm1(log_left))
 
-    def _elapsed(self, q: Values) -> Values:
-        """∫ dt/dq from the start to q, by Gauss–Legendre quadrature on short panels."""
+    @property
+    def _panel(self) -> float:
+        """The length of a panel: dt/dw grows by a bounded factor in it."""
+        return PANEL * min(1.0, SHALLOW / self.race.depth)
+
+    def _elapsed(self, w: Values) -> Values:
+        """∫ dt/dw from the start to w, by Gauss–Legendre quadrature on short panels."""
         nodes, weights = _gauss_legendre()
-        begin = self._begin
-        flat = np.atleast_1d(q).ravel()
-        panels = int(np.ceil(np.abs(flat - begin).max(initial=0.0) / PANEL)) + 1
-        edges, passed = self._passed(panels, float(np.sign((flat - begin).sum() or 1.0)))
-        index = np.minimum((np.abs(flat - begin) / PANEL).astype(int), panels - 1)
-        low = edges[index]
-        half = (flat - low) / 2
-        points = (low + half)[:, None] + half[:, None] * nodes
-        rest = (self._slowness(points) * weights).sum(1) * half
-        return (passed[index] + rest).reshape(np.shape(q))
+        passed, edges = self._table
+        index = np.clip(((w - edges[0]) / self._panel).astype(int), 0, len(edges) - 1)
+        half = (w - edges[index]) / 2
+        points = (edges[index] + half)[..., None] + half[..., None] * nodes
+        return passed[index] + (self._slowness(points) * weights).sum(-1) * half
 
     @cached_property
-    def _begin(self) -> float:
-        """q at the start."""
-        return float(self._logit(np.asarray(self.initial)))
-
-    def _passed(self, panels: int, sign: float) -> tuple[np.ndarray, np.ndarray]:
-        """The edges of at least this many panels, and the time that has passed at each.
-
-        They are kept, because Newton's method asks for the same ones again and again.
-        """
-        known = self._panels.get(sign)
-        if known is None or len(known[0]) <= panels:
-            nodes, weights = _gauss_legendre()
-            edges = self._begin + PANEL * np.arange(panels + 1) * sign
-            middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-            points = middle[:, None] + half[:, None] * nodes
-            whole = (self._slowness(points) * weights).sum(1) * half
-            known = self._panels[sign] = (edges, np.concatenate([[0.0], np.cumsum(whole)]))
-        return known
-
-    @cached_property
-    def _panels(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-        return {}
-
-    @cached_property
-    def _inverse_table(self) -> tuple[Values, np.ndarray]:
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
         """The times at the edges of all panels, and these edges, up to the end of learning."""
-        way = max(MAX_LOGIT - self._begin, PANEL)
-        edges, passed = self._passed(int(np.ceil(way / PANEL)), 1.0)
-        return passed, edges
+        _, _, least, whole = self._scales
+        begin, length = float(np.log(least / (whole - least))), self._panel
+        edges = begin + length * np.arange(int(np.ceil((MAX_LOGIT - begin) / length)) + 1)
+        nodes, weights = _gauss_legendre()
+        points = (edges[1:] + edges[:-1])[:, None] / 2 + length / 2 * nodes
+        passed = np.cumsum((self._slowness(points) * weights).sum(1)) * length / 2
+        return np.concatenate([[0.0], passed]), edges
 
     def _inverted(self, t: Values) -> Values:
-        """q at the times t: Newton's method on the quadrature, started from the table."""
-        elapsed, table = self._inverse_table
-        begin = table[0]
-        q = np.interp(t, elapsed, table)
+        """w at the times t: Newton's method on the quadrature, started from the table."""
+        elapsed, edges = self._table
+        w = np.interp(t, elapsed, edges)
         for _ in range(INVERSE_STEPS):
-            step = (t - self._elapsed(q)) / self._slowness(q)
-            moved = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
-            near = np.abs(moved - q) <= CONVERGED
-            q = moved
+            step = (t - self._elapsed(w)) / self._slowness(w)
+            moved = np.clip(w + np.clip(step, -self._panel, self._panel), edges[0], edges[-1])
+            near = np.abs(moved - w) <= CONVERGED
+            w = moved
             if near.all():
                 break
-        return q
+        return w
 
     # ---- in symbols ----------------------------------------------------------------------------
 
@@ -331,6 +324,18 @@ class ModeForm:
 
     def __repr__(self) -> str:
         return f"ModeForm({self})"
+
+
+def _times(t: ArrayLike) -> np.ndarray:
+    time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
+    require(
+        not np.isnan(time).any(),
+        "t is not a time",
+        got="NaN",
+        wanted="times without NaN",
+        fix="for example t=1.0",
+    )
+    return time
 
 
 @cache

@@ -362,10 +362,6 @@ def without_noise(system: PolynomialSystem) -> PolynomialSystem:
     return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
 
 
-def _power(classes: np.ndarray, K: int) -> np.ndarray:
-    return np.bincount(classes[classes >= 0], minlength=K)
-
-
 def drive_when_on(block: Block, data: Dataset) -> float | None:
     """Σ^yx(p) / Pr(g_p = 1), the drive of a path given that it is on (NRR Eq. 40).
 

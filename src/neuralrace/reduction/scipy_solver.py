@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -29,9 +29,6 @@ from neuralrace.statistics import join_nodes
 from neuralrace.tolerances import CLEAR, EQUAL, TINY
 from neuralrace.types import Matrix
 from neuralrace.weights import by_edge
-
-if TYPE_CHECKING:
-    from neuralrace.reduction.merging import MonomialRace
 
 RTOL = 1e-11
 """The relative tolerance of a step, if none is asked for."""
@@ -317,21 +314,15 @@ class FlatFlow(ABC):
 
 @final
 class PolynomialFlow(FlatFlow):
-    """The merged equations of a block, and the single pathway of which they are, if it is known."""
+    """The merged equations of a block."""
 
-    def __init__(
-        self,
-        system: PolynomialSystem,
-        start: Float[np.ndarray, " K"],
-        pathway: MonomialRace | None = None,
-    ) -> None:
+    def __init__(self, system: PolynomialSystem, start: Float[np.ndarray, " K"]) -> None:
         self.system, self.start, self.sizes = system, start, np.abs(start)
-        self._velocity = system.velocity_at if pathway is None else pathway.velocity
         self.work = 4 * CALL + 20.0 * system.powers.size
         self.depth = (int(system.powers.sum(axis=-1).max(initial=1)) + 1) // 2
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
-        return self._velocity(state)
+        return self.system.velocity_at(state)
 
     def losses(self, states: np.ndarray) -> np.ndarray:
         return np.asarray(self.system.loss_at(states))

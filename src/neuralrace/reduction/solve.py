@@ -329,13 +329,12 @@ def _by_equations(
     names = tuple(f"B{k}" for k in range(len(begin)))
     decay = decays_of(system, request.law)
     form = mode_form(system, begin, names, decay) if request.steps is None else None
-    if form is not None and form.kind != "quadrature":
+    if form is not None:
         variables = form.variables(request.times)
         states = np.stack([variables[name] for name in names], axis=-1)
         losses = np.asarray(system.loss_at(states))
         return BlockSolution(system.expanded(states), losses, "closed form", states)
-    pathway = None if form is None else form.race
-    problem = PolynomialFlow(system, begin, pathway)
+    problem = PolynomialFlow(system, begin)
     return _by_numpy(LawFlow(problem, 1.0, decay) if decay.any() else problem, request)
 
 

@@ -216,7 +216,12 @@ class ModeForm:
         """γ, b_k(0)² − γ_k β, β, and Z + β."""
         rates, squares = np.array(self.race.rates), np.array(self.start) ** 2
         least = float(np.min(squares / rates))
-        return rates, squares - rates * least, least, float(self._growth(np.float64(self.final))) + least
+        return (
+            rates,
+            squares - rates * least,
+            least,
+            float(self._growth(np.float64(self.final))) + least,
+        )
 
     def _squares(self, w: Values) -> np.ndarray:
         """b_k², in the last axis."""

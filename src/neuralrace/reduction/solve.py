@@ -441,7 +441,7 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
         if not scalar:
             one = product.shape[-2:] == (1, 1)
             product = product[..., 0, 0] if one else np.linalg.norm(product, axis=(-2, -1))
-        found["-".join(edges)] = np.broadcast_to(product, (steps,))
+        found["-".join(edges)] = product if len(product) == steps else np.repeat(product, steps)
     return found
 
 

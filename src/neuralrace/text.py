@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["dotted", "numbered", "percent", "plain", "several", "table_lines"]
+__all__ = ["dotted", "ends", "numbered", "percent", "plain", "several", "table_lines"]
 
 
 def table_lines(
@@ -54,6 +54,23 @@ def percent(value: float) -> str:
 def several(names: Sequence[str], word: str = "and") -> str:
     """Names one after the other: a, b and c."""
     return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+LISTED = 4
+"""Up to this many names are listed; of more, only the first and the last."""
+
+
+def ends(names: Sequence[str]) -> str:
+    """All names if there are few, otherwise the first and the last.
+
+    ```python
+    >>> from neuralrace.text import ends
+    >>> ends(["B1", "B2"]), ends([f"B{k}" for k in range(1, 8)])
+    ('B1, B2', 'B1, …, B7')
+
+    ```
+    """
+    return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"
 
 
 def numbered(count: int, what: str, one: str = "one") -> str:

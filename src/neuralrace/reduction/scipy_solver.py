@@ -33,7 +33,7 @@ from neuralrace.weights import by_edge
 RTOL = 1e-11
 """The relative tolerance of a step, if none is asked for."""
 
-SMALL = 1e-3
+ATOL = 1e-3
 """The absolute tolerance of a step, relative to the start and to the relative tolerance.
 
 It is far below the relative one, so that variables are followed accurately while they are small,
@@ -125,7 +125,7 @@ def flowed(
     units = _units(problem)
     if units is None:
         return np.repeat(problem.start[None], len(times), axis=0)
-    absolute = SMALL * rtol
+    absolute = ATOL * rtol
     growth = problem.growth_span(CLEAR * absolute / LAST_DIGIT)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]

@@ -24,7 +24,7 @@ from neuralrace.reduction.symbols import (
     written_mode,
 )
 from neuralrace.results import Sentence, framed
-from neuralrace.text import numbered
+from neuralrace.text import ends, numbered
 from neuralrace.tolerances import ROUNDING, ZERO_TARGETS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ HEADINGS: tuple[str, ...] = ("block", "directions", "s", "variables", "conserved
 FEW = 3
 """The number of variables of a mode that are shown by default."""
 
-SMALL = 1e-3
+START = 1e-3
 """The small equal start for which closed forms are listed if no start is given."""
 
 SIMPLE = 1000
@@ -211,7 +211,7 @@ def _directions(block: Block) -> str:
 def _kind(mode: WrittenMode) -> str:
     """Which closed form the mode has from small equal starts."""
     degree = int(mode.system.powers.sum(axis=1).max())
-    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not underflow
+    small = max(START, np.finfo(float).tiny ** (1 / degree))  # a long product must not underflow
     form = mode_form(mode.system, np.full(len(mode.names), small), mode.names)
     return form.kind if form else "none known"
 
@@ -228,9 +228,6 @@ def _form_in_words(form: Mapping[tuple[int, int], float], names: Sequence[str]) 
         text += f"{sign}{factor}{f'{a}**2' if k == m else f'{a}*{b}'}"
     return text
 
-
-LISTED = 4
-"""Up to this many modes with equal equations are listed; beyond, only the first and the last."""
 
 GIVEN_ON = (
     r"$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path is on"
@@ -281,7 +278,7 @@ def latex(
             value = ", ".join(f"{sympy.latex(n)} = {sympy.latex(number(v))}" for n, v in letters)
             if value or len(groups) > 1:
                 named.setdefault(value, []).append(mode.block.name)
-        where = [rf"\mathrm{{{_listed(n)}}}" + (f": {v}" if v else "") for v, n in named.items()]
+        where = [rf"\mathrm{{{ends(n)}}}" + (f": {v}" if v else "") for v, n in named.items()]
         more = len(where) - SHOWN
         if not full and more > 0:
             where = [*where[:SHOWN], rf"\text{{… and {more} more}}"]
@@ -291,11 +288,11 @@ def latex(
         parts.append(system + (f"\n\\qquad {values}" if values else ""))
     parts += _meanings(modes, form, full)
     turned = [mode.block.name for mode in modes if not mode.block.is_scalar]
-    parts += [rf"\mathrm{{{_listed(turned)}}}:\quad \text{{{DIRECTIONS}}}"] if turned else []
+    parts += [rf"\mathrm{{{ends(turned)}}}:\quad \text{{{DIRECTIONS}}}"] if turned else []
     stands: dict[str, list[str]] = {}
     for mode in modes:
         stands.setdefault(_edges_in_latex(mode, full), []).append(mode.block.name)
-    lines = [rf"\mathrm{{{_listed(names)}}}:\quad {text}" for text, names in stands.items()]
+    lines = [rf"\mathrm{{{ends(names)}}}:\quad {text}" for text, names in stands.items()]
     more = len(lines) - SHOWN
     parts += lines if full or more <= 0 else [*lines[:SHOWN], rf"\text{{… and {more} more}}"]
     parts += [rf"\text{{{name}: too many variables to be written out}}" for name in left_out]
@@ -318,7 +315,7 @@ def _meanings(modes: Sequence[WrittenMode], form: Form, full: bool) -> list[str]
         meanings.setdefault(meaning, []).append(mode.block.name)
     if len(meanings) < 2:
         return list(meanings)
-    return [rf"\mathrm{{{_listed(names)}}}:\quad {text}" for text, names in meanings.items()]
+    return [rf"\mathrm{{{ends(names)}}}:\quad {text}" for text, names in meanings.items()]
 
 
 def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
@@ -328,11 +325,6 @@ def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
         edges = ", ".join(first_few(variable.edges, full)).replace("_", r"\_")
         shown.append(rf"{subscripted(variable.name).replace('_', '_{')}}}: \text{{{edges}}}")
     return r",\quad ".join(shown)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """All names if there are few, otherwise the first and the last."""
-    return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"
 
 
 def _aligned(equation: sympy.Eq) -> str:

@@ -9,13 +9,11 @@ from neuralrace.checks import by_name
 from neuralrace.errors import check_kind, require
 from neuralrace.mathml import rounded
 from neuralrace.report.page import Curve, Curves, Equation, Kind, Part, Section, Table, Text
+from neuralrace.text import ends
 
 if TYPE_CHECKING:
     from neuralrace.reduction import Race
     from neuralrace.trajectory import Trajectory
-
-LISTED = 4
-"""Up to this many modes of equal equations are named; of more, the first and the last."""
 
 MEANING = (
     "S and D are Σʸˣ and Σˣ of a path along the mode, given that the path is on; where paths "
@@ -125,7 +123,7 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     if values:
         parts.append(Text(MEANING))
     if left_out:
-        parts.append(Text(f"{_modes(left_out)}: too many variables to be written out."))
+        parts.append(Text(f"{ends(left_out)}: too many variables to be written out."))
     variables = [variable for mode in modes for variable in mode.variables]
     rows = [(v.mode, v.name, v.multiplicity, ", ".join(v.edges)) for v in variables]
     table = Table(("mode", "variable", "edges", "which"), rows)
@@ -140,7 +138,7 @@ def _caption(names: list[str], values: Mapping[str, Mapping[Any, float]]) -> str
     for name in names:
         text = ", ".join(f"{letter} = {_short(v)}" for letter, v in values.get(name, {}).items())
         alike.setdefault(text, []).append(name)
-    return "; ".join(_modes(those) + (f": {text}" if text else "") for text, those in alike.items())
+    return "; ".join(ends(those) + (f": {text}" if text else "") for text, those in alike.items())
 
 
 def _short(value: float) -> str:
@@ -154,8 +152,3 @@ def _short(value: float) -> str:
     ```
     """
     return f"{float(f'{value:.10g}'):.4g}"
-
-
-def _modes(names: list[str]) -> str:
-    """All names if they are few, else the first and the last."""
-    return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"

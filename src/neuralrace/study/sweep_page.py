@@ -40,7 +40,7 @@ SEED = "seed"
 DRAWN = 8
 """Curves of one picture that can be told apart by their colours."""
 
-TOLD = 4
+COMBINATIONS = 4
 """Combinations of the other axes for which a sentence is written; the table has all."""
 
 HEADLINE = ("times", "winner")
@@ -112,8 +112,8 @@ def _winners(found: Sweep) -> Iterator[str]:
         told = [f"{_who(name)} {_span(of, [v for _, v in those])}" for name, those in runs]
         yield f"{where}{'; '.join(told)}."
     others = winners.size // winners.sizes[over] // winners.sizes.get(SEED, 1)
-    if others > TOLD:
-        yield f"`cells.csv` has the winners of the other {others - TOLD} combinations."
+    if others > COMBINATIONS:
+        yield f"`cells.csv` has the winners of the other {others - COMBINATIONS} combinations."
 
 
 def _who(name: str) -> str:
@@ -156,7 +156,7 @@ def _parts(values: xarray.DataArray, over: str) -> Iterator[tuple[str, xarray.Da
     """The values for each combination of the other axes but seeds, with words for it."""
     others = [str(d) for d in values.dims if d not in (over, SEED)]
     combinations = list(product(*(values[d].values for d in others)))
-    for those in combinations[:TOLD]:
+    for those in combinations[:COMBINATIONS]:
         place = dict(zip(others, those, strict=True))
         where = ", ".join(f"{short_name(n, values.dims)} = {_number(v)}" for n, v in place.items())
         yield (f"With {where}: " if where else ""), values.sel(place)

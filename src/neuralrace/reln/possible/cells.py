@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from neuralrace.errors import NeuralRaceError
 from neuralrace.tolerances import DEGENERATE, MARGIN, VANISHING
 
-ROUNDS = 3
+SCALINGS = 3
 """How often inputs and features are scaled in turn; the orthonormal basis does the rest."""
 
 PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -87,7 +87,7 @@ def _on_one_scale(
     table = table / np.where(size > 0, size, 1.0)
     live = np.abs(table).max(axis=1) > VANISHING
     table = np.where(live[:, None], table, 0.0)
-    for _ in range(ROUNDS):
+    for _ in range(SCALINGS):
         table = table / np.where(live, np.linalg.norm(table, axis=1), 1.0)[:, None]
         again = np.abs(table).max(axis=0, initial=0.0)
         again = np.where(again > 0, again, 1.0)

@@ -33,7 +33,7 @@ WIDE, TYPES, NETWORKS = "wide limit", "types of neurons", "trained networks"
 """Its rows that are no gatings."""
 
 
-TOLD = 4
+STRONGEST = 4
 """Types whose gates are told in words; the picture has all."""
 
 
@@ -141,8 +141,8 @@ class Foreseen(Result):
     def _gates(self, types: NeuronTypes) -> str:
         """Where the strongest types are on at the end."""
         shares, words = types.shares[-1], types.words
-        strongest = [k for k in np.argsort(-shares, kind="stable") if shares[k] >= SMALL][:TOLD]
-        on = [f"type {k + 1} ({percent(shares[k])}) {words[k]}" for k in strongest]
+        strongest = [k for k in np.argsort(-shares, kind="stable") if shares[k] >= SMALL]
+        on = [f"type {k + 1} ({percent(shares[k])}) {words[k]}" for k in strongest[:STRONGEST]]
         return f"At the end, its strongest types are on as follows: {'; '.join(on)}."
 
     def plot(self, *, ax: Axes | None = None) -> Axes:

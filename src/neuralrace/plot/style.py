@@ -105,8 +105,8 @@ DASHES = (
 """The dashes of theories without a simulation of the same name, so that grey tells them apart."""
 
 
-ORANGE = 1
-"""The place of the orange in the cycle of colours."""
+LIKE_ROLES = {"relu": 1, "simulation": 4}
+"""The places in the cycle, orange and light blue, that are like the colours of these roles."""
 
 
 @door
@@ -114,7 +114,7 @@ def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], in
     """The place in the cycle of colours of each curve, given by kind and name, in order.
 
     A name has one place in all kinds; a new name has the first place that is free in its kind.
-    Beside a lone curve of the kind `relu`, whose colour is a pale orange, orange is not free.
+    Beside a lone curve of its kind, which has the colour of its role, one like it is not free.
 
     ```python
     >>> from neuralrace.plot import colour_places
@@ -124,11 +124,11 @@ def colour_places(curves: Sequence[tuple[str, str]]) -> dict[tuple[str, str], in
     ```
     """
     found: dict[tuple[str, str], int] = {}
-    pale = {ORANGE} if (len({name for kind, name in curves if kind == "relu"}) == 1) else set()
+    lone = {kind for kind, _ in curves if len({name for k, name in curves if k == kind}) == 1}
     for kind, name in curves:
         elsewhere = [place for (_, other), place in found.items() if other == name]
         taken = {place for (other, _), place in found.items() if other == kind}
-        taken |= pale if kind != "relu" else set()
+        taken |= {place for role, place in LIKE_ROLES.items() if role in lone - {kind}}
         free = next(i for i in range(len(taken) + 1) if i not in taken)
         found.setdefault((kind, name), elsewhere[0] if elsewhere else free)
     return found

@@ -186,8 +186,9 @@ def draw_shares(
     shown = {_name(group): shares[:, group].sum(axis=1) for group in groups}
     draw_curves(time, shown, kind="theory", ylabel="share of the strength", ax=ax)
     ax.set(ylim=(0, None), xscale="log", xlim=(time[0], time[-1]))
+    named = "125" if time[-1] > 20 * time[0] else "1234568"
     for which in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
-        which(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "125" else "")
+        which(lambda value, _: f"{value:g}" if f"{value:e}"[0] in named else "")
     return ax
 
 

@@ -39,14 +39,14 @@ CELLS = "cells.jsonl"
 def made() -> dict[str, Any]:
     """Where a number that is made now comes from: commit, date, versions and device.
 
-    A commit with a plus is one whose source has been changed since. Where there is no repository,
-    as on a machine that only computes, NEURALRACE_COMMIT names it.
+    A commit with a plus is one whose source has been changed since. NEURALRACE_COMMIT names it on a
+    machine that only computes, where the repository is not or is not up to date.
     """
     from neuralrace.report import provenance
 
     this = provenance()
     return {
-        "commit": this.commit or os.environ.get("NEURALRACE_COMMIT", ""),
+        "commit": os.environ.get("NEURALRACE_COMMIT") or this.commit,
         "date": this.date,
         "versions": {"neuralrace": this.version, "jax": this.packages["jax"]},
         "device": ", ".join(this.devices),

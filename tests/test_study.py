@@ -814,3 +814,24 @@ def test_the_files_of_a_study_work_elsewhere(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     assert nr.Study.load(tmp_path / "elsewhere" / "study.toml").check().data.n_samples == 2
+
+
+def test_a_recurrent_network_has_the_steps_of_its_task():
+    sections = {
+        "task": {"builtin": "cued_accumulation", "parameters": {"steps": 3}},
+        "network": {"widths": 8, "recurrent": True},
+        "gatings": {"cue": {"builtin": "pathway_per_cue", "parameters": {"hidden": 8}}},
+    }
+    study = nr.Study.of(questions=["reduce", "contest"], **sections)
+    problem = study.check()
+    arch = problem.relu.arch
+    assert dict(arch.shapes) == {"common_Wx": (8, 4), "common_Wh": (8, 8), "common_Wy": (1, 8)}
+    assert arch.path_count() == 3
+    assert "common_pathway" in study.script()
+    for network in ({"widths": [8, 8], "recurrent": True}, {"depth": 2, "recurrent": True}):
+        with pytest.raises(nr.NeuralRaceError) as caught:
+            _ = nr.Study.of(questions=["reduce"], **{**sections, "network": network}).check()
+        assert "recurrent" in str(caught.value)
+    with pytest.raises(nr.NeuralRaceError) as caught:
+        _ = nr.Study.of(questions=["types"], **sections).check()
+    assert "types" in str(caught.value)

@@ -101,6 +101,9 @@ _TOTAL = _count("total", 128, 4, 512, "neurons of all pathways together", step=4
 _HIDDEN = _count("hidden", 64, 1, 256, "neurons of each pathway",
                  limit=LIMITS["width"], label="neurons each")  # fmt: skip
 
+_STEPS = _count("steps", 6, 2, 12, "time steps", label="steps T")
+_INPUTS = _count("inputs", 1, 1, 6, "numbers that are seen at every step")
+
 PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
     "extended_xor": (
         _number("delta", 0.5, 0, 2, 0.005, label="Δ", limit=1e3,
@@ -157,6 +160,29 @@ PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
         Parameter("distractors", "switch", False, about="other domains show random items"),
         _KEY,
     ),
+    "integration": (
+        _STEPS,
+        _INPUTS,
+        _number("keep", 1.0, 0, 1.2, 0.02, label="decay", limit=10,
+                about="how much of the sum is kept from step to step"),
+    ),
+    "sequence_teacher": (
+        _STEPS,
+        _count("inputs", 5, 4, 8, "numbers that are seen at every step"),
+        _count("outputs", 4, 4, 8, "size of the output"),
+        _KEY,
+    ),
+    "delayed_report": (
+        _STEPS,
+        _INPUTS,
+        _count("shown", 1, 1, 2, "the step that is to be reported"),
+        Parameter("distractors", "switch", False, about="other steps show inputs too"),
+    ),
+    "cued_accumulation": (
+        _count("steps", 8, 2, 12, "time steps", label="steps T"),
+        _count("channels", 2, 1, 3, "how many channels run at once"),
+        _number("cue", 1.0, 0, 3, 0.05, about="size of the cue", limit=1e3),
+    ),
 }  # fmt: skip
 """The parameters of every builtin task."""
 
@@ -168,6 +194,8 @@ GATING_PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
     "all_but_one": (_HIDDEN,),
     "all_subsets": (_HIDDEN,),
     "pathway_per_context": (_HIDDEN,),
+    "common_pathway": (_HIDDEN,),
+    "pathway_per_cue": (_HIDDEN,),
     "routing_pathways": (
         Parameter("P", "choice", 1, choices=tuple(k * k for k in range(1, 11)),
                   label="routes per pathway",
@@ -188,6 +216,8 @@ _SHORT = {
     "all_subsets": "all_subsets",
     "pathway_per_context": "per_context",
     "routing_pathways": "routes",
+    "common_pathway": "common",
+    "pathway_per_cue": "per_cue",
 }
 
 GATINGS: Mapping[str, tuple[str, ...]] = {
@@ -196,6 +226,10 @@ GATINGS: Mapping[str, tuple[str, ...]] = {
     "contextual": _CONTEXT,
     "contextual_classification": ("pathway_per_context",),
     "routing": ("routing_pathways",),
+    "integration": ("common_pathway",),
+    "sequence_teacher": ("common_pathway",),
+    "delayed_report": ("common_pathway",),
+    "cued_accumulation": ("common_pathway", "pathway_per_cue"),
 }
 """The builtin gatings of every task that has some."""
 
@@ -225,8 +259,15 @@ TITLES: Mapping[str, str] = {
     "teacher": "A ReLU teacher",
     "gaussian": "Random targets",
     "routing": "Routing between domains",
+    "integration": "A sum over time",
+    "sequence_teacher": "Sequences that fade",
+    "delayed_report": "A report after a delay",
+    "cued_accumulation": "A cue says what to add up",
 }
 """Every task, in the order in which a page lists them."""
+
+SEQUENCES = ("integration", "sequence_teacher", "delayed_report", "cued_accumulation")
+"""The tasks of recurrent networks."""
 
 
 def check_builtin(section: Mapping[str, Any], key: str) -> None:
@@ -302,8 +343,8 @@ def offered(task: str) -> list[dict[str, Any]]:
         about = "One pathway per sample." if label == "sample" else f"One pathway per {label}."
         made = {"name": f"each {label}", "short": f"by_{label}", "about": about, "parameters": []}
         found.append({**made, "gating": {"each": label}})
-    if task == "routing":
-        return found  # its network has two hidden layers, and masks are gates of one
+    if task == "routing" or task in SEQUENCES:
+        return found  # masks are gates of one hidden layer
     always = {"name": "always on", "short": "whole", "about": "One pathway that is always on."}
     made = {"masks": {"all": "always"}}
     return [*found, {**always, "parameters": [], "gating": made}]
@@ -342,6 +383,15 @@ def default_state(task: str) -> dict[str, Any]:
         state["network"] = {"widths": [64, 64], "scale": 0.02}
         state["training"] |= {"steps": 2000, "seeds": 1}
         state["contest"] = {"criterion": 0.1, "relative": True, "start": 0.05}
+    elif task in SEQUENCES:
+        for gating in gatings.values():
+            gating["parameters"] = {"hidden": 40}
+        state["network"] = {"widths": 40, "recurrent": True, "scale": 1e-3}
+        state["training"] |= {"learning_rate": 0.01, "steps": 3000, "seeds": 1}
+        cued = task == "cued_accumulation"  # a common pathway can learn half of it
+        state["contest"] = {"criterion": 0.6 if cued else 0.5, "relative": True}
+        if task == "delayed_report":
+            state["contest"]["start"] = 0.3  # from small random weights nothing grows
     else:
         state["training"] |= {"learning_rate": 0.1, "steps": 1000}
     return state

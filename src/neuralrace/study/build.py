@@ -217,14 +217,22 @@ def neurons(settings: Settings) -> int:
 
 
 def graph_of(settings: Settings, data: Dataset) -> Architecture:
-    """The graph of the ReLU network: the user's own, a chain, or layers between several nodes."""
+    """The graph of the ReLU network: the user's own, recurrent, a chain, or layers of nodes."""
     graph = settings.network.graph
     ends = {n: a.shape[1] for n, a in {**data.x, **data.y}.items()}
     if graph is not None:
         named = {end for pair in graph.edges.values() for end in pair}
         sizes = {n: s for n, s in ends.items() if n in named} | graph.sizes
         return Architecture(sizes=sizes, edges=dict(graph.edges))
+    if settings.network.recurrent:
+        return value(recurrent_call(settings), {"data": data, "nr": neuralrace}.__getitem__)
     return Architecture(*chain_parts(data, hidden_widths(settings)))
+
+
+def recurrent_call(settings: Settings) -> Item:
+    """The step that makes a recurrent network for a task of sequences."""
+    made = Call("nr.tasks.common_pathway", Name("data"), hidden=hidden_widths(settings)[0])
+    return Item(made, 0)
 
 
 def chain_parts(

@@ -160,7 +160,9 @@ def _fields(key: str) -> Mapping[str, Any]:
 
     model = need_pydantic()
     if key.startswith("sweep.over."):
-        return model.fields_of(model.Spread)
+        from neuralrace.study.options import Spread
+
+        return model.fields_of(Spread)
     current: type[BaseModel] = model.Settings
     below: list[type[BaseModel]] = []
     for part in key.split(".") if key else ():

@@ -165,11 +165,20 @@ class Network(Section):
         description="the kind of initial weights; 'torch' is PyTorch's own start",
     )
     graph: Graph | None = Field(default=None, description="a graph of your own, in place of widths")
+    recurrent: bool = Field(
+        default=False,
+        description="whether it is recurrent, unrolled over the steps of a task of sequences",
+    )
 
     @property
     def layers(self) -> int:
         """How many hidden layers there are in a row."""
         return len(self.widths) * (self.depth or 1)
+
+    @property
+    def in_a_row(self) -> bool:
+        """Whether it is layers in a row, neither a graph nor recurrent."""
+        return self.graph is None and not self.recurrent
 
     @model_validator(mode="before")
     @classmethod
@@ -206,6 +215,14 @@ class Network(Section):
                     f"leave out {key}, or the graph",
                 )
                 for key in ("widths", "depth")
+            ),
+            Rule(
+                not self.recurrent or (self.graph is None and self.layers == 1),
+                "recurrent",
+                "a recurrent network has one hidden layer, at every step",
+                "recurrent = true and " + ("graph" if self.graph else f"{self.layers} layers"),
+                "one width, and no graph",
+                "leave out recurrent, or write widths = 40",
             ),
         ]
 

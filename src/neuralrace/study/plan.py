@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.study.build import UNGATED, Problem, graph_of, neurons
+from neuralrace.study.build import UNGATED, Problem, graph_of, neurons, recurrent_call
 from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
 from neuralrace.study.questions import QUESTIONS, TRAINED
@@ -255,7 +255,7 @@ def count_of(seeds: Seeds) -> int:
 def _is_chain(problem: Problem) -> bool:
     """Whether the network is layers in a row, from one input to one output of the usual names."""
     data = problem.data
-    return problem.settings.network.graph is None and [*data.x, *data.y] == ["x", "y"]
+    return problem.settings.network.in_a_row and [*data.x, *data.y] == ["x", "y"]
 
 
 def relu_call(problem: Problem) -> Given:
@@ -266,10 +266,12 @@ def relu_call(problem: Problem) -> Given:
     return Given(problem.relu, code(Call("nr.ReLUNetwork", sizes, **options)))
 
 
-def graph_call(problem: Problem) -> Call | None:
+def graph_call(problem: Problem) -> Call | Item | None:
     """The graph, where the network is no plain chain."""
     if _is_chain(problem):
         return None
+    if problem.settings.network.recurrent:
+        return recurrent_call(problem.settings)
     arch = graph_of(problem.settings, problem.data)
     return Call("nr.Architecture", **arch.describe())
 
@@ -444,7 +446,8 @@ def relu_options(problem: Problem) -> dict[str, Any]:
     network, training, options = settings.network, settings.training, settings.relu
     known, own = "'relu' is known for", network.kind == "torch" and network.scale == 1
     for ok, key, what, got, wanted in (
-        (network.graph is None, "network.graph", "layers in a row", "a graph", "one width"),
+        (network.in_a_row, "network", "layers in a row", "a graph, or a recurrent network",
+         "one width"),
         (network.kind == "gaussian" or own, "network.kind", "Gaussian weights and PyTorch's start",
          f"kind = {network.kind!r}, scale = {network.scale:g}",
          "kind = 'gaussian', or kind = 'torch' with scale = 1"),

@@ -30,7 +30,7 @@ def rules_of_gatings(settings: Settings) -> Iterator[Rule]:
             "rename it, for example [gatings.by_context]",
         )
         yield Rule(
-            gating.gates is None or settings.network.graph is not None,
+            gating.gates is None or not settings.network.in_a_row,
             f"gatings.{name}.gates",
             "gates belong to the nodes and edges of a graph",
             "gates without [network.graph]",
@@ -82,7 +82,7 @@ def rules_of_questions(settings: Settings) -> Iterator[Rule]:
         'add [phase_diagram] with key = "task.parameters.delta" and values = [0, 1, 2]',
     )
     for question in needing("gatings"):
-        graph = question == "reduce" and network.graph is not None
+        graph = question == "reduce" and not network.in_a_row
         yield Rule(
             settings.gatings or graph,
             "questions",
@@ -173,10 +173,10 @@ def rules_of_questions(settings: Settings) -> Iterator[Rule]:
     )
     for question in needing("layer"):
         yield Rule(
-            not several and network.graph is None,
+            not several and network.in_a_row,
             "questions",
             f"{question!r} is known for one hidden layer",
-            "a graph" if network.graph else "several hidden layers",
+            "several hidden layers" if network.in_a_row else "a graph, or a recurrent network",
             "one width in [network]",
             f"leave out {question!r}, or write widths = 128",
             question,

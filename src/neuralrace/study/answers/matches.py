@@ -91,7 +91,7 @@ def matched_gatings(work: Work, found: Discovery) -> Matches:
     """Every gating of the study against the patterns found."""
     matches: list[Match] = []
     clusters = next(iter(found.layers.values()))
-    comparable = len(found.layers) == 1 and work.settings.network.graph is None
+    comparable = len(found.layers) == 1 and work.settings.network.in_a_row
     for name, (arch, data) in work.problem.candidates.items() if comparable else ():
         ones = np.ones(data.n_samples)
         own = np.stack([np.asarray(data.gates.get(v, ones)) for v in arch.hidden])

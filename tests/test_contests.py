@@ -274,7 +274,8 @@ def test_candidates_of_one_task_may_read_different_inputs():
         with refuses("candidates"):
             nr.contest({**pairs, "few": pair}, start=0.01, criterion=0.9, relative=True)
         renamed = nr.pathways(nr.Dataset({"few": few}, base.y), {"h": None}, hidden=4)
-        assert "few" in nr.contest({**pairs, "few": renamed}, start=0.01).times
+        together = nr.contest({**pairs, "few": renamed}, start=0.01, criterion=0.9, relative=True)
+        assert set(together.times) == {*pairs, "few"}
 
 
 # ---- patterns -----------------------------------------------------------------------------------

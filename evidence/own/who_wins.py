@@ -61,7 +61,7 @@ def rules(decay: float) -> dict[str, dict[str, Any]]:
 
 
 def half_time(race: nr.Race, rule: Mapping[str, Any], start: float, criterion: float) -> float:
-    """The time at which the loss of a race falls to a criterion; infinite if it does not in time."""
+    """The time at which the loss of a race falls to a criterion; infinite where it does not."""
     ends = {"optimizer": 6.0 / RATE}.get(next(iter(rule), ""), 400.0)
     times = np.linspace(0.0, ends, 4001)
     run = race.solve(times=times, start=start, **rule)
@@ -108,7 +108,7 @@ def untrained_errors() -> dict[tuple[str, str], float]:
 
 @cache
 def transitions() -> dict[str, float]:
-    """The first Δ at which the linear gating learns before that of XoR; infinite if there is none."""
+    """The first Δ at which the linear gating learns before that of XoR; infinite if none is."""
     found = {}
     for name, rule in rules(0.02).items():
         found[name] = np.inf

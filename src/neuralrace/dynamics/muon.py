@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax
@@ -11,7 +12,7 @@ from neuralrace.checks import real_number
 from neuralrace.door import door
 from neuralrace.dynamics.setup import positive_rate
 from neuralrace.errors import require
-from neuralrace.types import NotNegative, Positive
+from neuralrace.types import NotNegative
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -22,11 +23,11 @@ CUT = 1e-12
 
 @door
 def muon(
-    learning_rate: Positive, *, momentum: float = 0.0, cut: NotNegative = CUT
+    learning_rate: float | Callable, *, momentum: float = 0.0, cut: NotNegative = CUT
 ) -> GradientTransformation:
     """Muon with exact orthogonalisation: W ← W − learning_rate · U Vᵀ, from G = U S Vᵀ.
 
-    G is the gradient of a matrix or, with `momentum` μ, the sum V ← μV + G. Its polar factor U Vᵀ
+    The rate is a number or a schedule of optax. G is the gradient of a matrix or, with `momentum` μ, the sum V ← μV + G. Its polar factor U Vᵀ
     has the same speed in every direction, whatever the singular value. Singular values up to `cut`
     times the largest are left out. Within that limit no direction depends on the others: therefore
     the rule keeps the blocks of a race (`nr.reduction.keeps_blocks`). The usual Muon (Jordan et al.
@@ -45,7 +46,7 @@ def muon(
     """
     import optax
 
-    rate = positive_rate(learning_rate)
+    rate = learning_rate if callable(learning_rate) else positive_rate(learning_rate)
     fix = "for example momentum=0.95"
     mu = real_number("momentum", momentum, least=0, below=1, fix=fix)
 
@@ -61,5 +62,5 @@ def muon(
         return (u * (s > cut * s[0])) @ vt
 
     orthogonal = optax.stateless(lambda updates, _: jax.tree.map(polar, updates))
-    parts = [orthogonal, optax.scale(-rate)]
+    parts = [orthogonal, optax.scale_by_learning_rate(rate)]
     return optax.chain(*([optax.trace(mu)] if mu else []), *parts)

@@ -87,7 +87,9 @@ def is_traced(value: object) -> bool:
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
-def check_known(what: str, values: Mapping[str, object]) -> None:
+def check_known(
+    what: str, values: Mapping[str, object], fix: str = "call this outside jit, grad and vmap"
+) -> None:
     """Raise where JAX is tracing one of these arrays."""
     for name, value in values.items():
         if is_traced(value):
@@ -95,7 +97,7 @@ def check_known(what: str, values: Mapping[str, object]) -> None:
                 f"{what} must be known before tracing",
                 got=f"{name!r}, an array that JAX is tracing",
                 wanted="arrays whose entries can be read",
-                fix="call this outside jit, grad and vmap",
+                fix=fix,
             )
 
 

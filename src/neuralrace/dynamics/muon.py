@@ -27,12 +27,13 @@ def muon(
 ) -> GradientTransformation:
     """Muon with exact orthogonalisation: W ← W − learning_rate · U Vᵀ, from G = U S Vᵀ.
 
-    The rate is a number or a schedule of optax. G is the gradient of a matrix or, with `momentum` μ, the sum V ← μV + G. Its polar factor U Vᵀ
-    has the same speed in every direction, whatever the singular value. Singular values up to `cut`
-    times the largest are left out. Within that limit no direction depends on the others: therefore
-    the rule keeps the blocks of a race (`nr.reduction.keeps_blocks`). The usual Muon (Jordan et al.
-    2024; `optax.contrib.muon`) has an approximate polar factor: a few Newton–Schulz steps after
-    division by the norm of the whole matrix, which couples the blocks.
+    The rate is a number or a schedule of optax. G is the gradient of a matrix or, with `momentum`
+    μ, the sum V ← μV + G. Its polar factor U Vᵀ has the same speed in every direction, whatever the
+    singular value. Singular values up to `cut` times the largest are left out. Within that limit no
+    direction depends on the others: therefore the rule keeps the blocks of a race
+    (`nr.reduction.keeps_blocks`). The usual Muon (Jordan et al. 2024; `optax.contrib.muon`) has an
+    approximate polar factor: a few Newton–Schulz steps after division by the norm of the whole
+    matrix, which couples the blocks.
 
     ```python
     >>> import numpy as np, neuralrace as nr

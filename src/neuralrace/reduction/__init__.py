@@ -12,6 +12,7 @@ from neuralrace.reduction.rules import RuleCheck as RuleCheck
 from neuralrace.reduction.rules import keeps_blocks as keeps_blocks
 from neuralrace.reduction.start import Start as Start
 from neuralrace.reduction.symbols import Variable as Variable
+from neuralrace.reduction.system import RaceSystem as RaceSystem
 
 __all__ = [
     "Block",
@@ -20,6 +21,7 @@ __all__ = [
     "ModeTable",
     "Property",
     "Race",
+    "RaceSystem",
     "RuleCheck",
     "Stage",
     "Start",

@@ -45,6 +45,7 @@ from neuralrace.reduction.symbols import (
     statistics_in_symbols,
     written_mode,
 )
+from neuralrace.reduction.system import RaceSystem, system_of
 from neuralrace.reduction.words import (
     HEADINGS,
     block_frame,
@@ -307,6 +308,29 @@ class Race(Result):
             steps=solution.steps,
             source=None if self.data.is_population else source,
         )
+
+    @door
+    def system(self, start: StartLike) -> RaceSystem:
+        """The race in JAX from a start: loss, velocity, `b0` and coefficients as one pytree.
+
+        `jax.grad`, `jax.vmap` and `jax.jit` work through any solution of it: fixed steps
+        (`dynamics.unrolled_steps`, `jax.lax.scan`) or a solve of diffrax. Every block begins where
+        `start` says; what a start from random weights leaves out, for which `solve` goes back to
+        the network, stays out, so that from aligned and from decoupled weights alone both agree.
+        The start itself cannot be traced by JAX: scale or replace `b0` in the function that is.
+
+        ```python
+        >>> import jax, neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> system = race.system(0.01)
+        >>> bool(abs(system.loss(system.b0) - race.solve(times=[0, 1], start=0.01).loss[0]) < 1e-6)
+        True
+        >>> sorted(system.velocity(system.b0)["mode1"])
+        ['sample1_y', 'x_sample1']
+
+        ```
+        """
+        return system_of(self.blocks, self.start(start).weights, self.outside)
 
     def _law(self, weight_decay: float | None, rates: Mapping[str, float] | None) -> Law:
         """Weight decay and rates as those of the edges of the blocks."""

@@ -114,14 +114,17 @@ StartLike: TypeAlias = Start | float | WeightsLike
 
 
 def check_start_known(start: object) -> None:
-    """Raise where JAX is tracing a start or a part of it: a race has no derivative to give."""
+    """Raise where JAX is tracing a start or a part of it: that is for `Race.system`."""
     parts = start.weights if isinstance(start, Start) else start
     parts = list(parts.values()) if isinstance(parts, Mapping) else parts
     if isinstance(parts, list | tuple):
         for part in parts:
             check_start_known(part)
     else:
-        check_known("start", {"start": parts})
+        fix = (
+            "race.system(start) of a known start is a pytree for grad, vmap and jit: change its b0"
+        )
+        check_known("start", {"start": parts}, fix)
 
 
 def start_from_number(blocks: Sequence[Block], whole: SplitNetwork, value: Any) -> Start:

@@ -92,3 +92,26 @@ def test_a_traced_start_is_refused_by_name():
         jax.grad(lambda b: race.solve(times=[0, 1], start=b).loss[-1])(0.1)
     with refuses("start", "race.system"):
         jax.grad(lambda b: race.system(b).loss(race.system(0.1).b0))(0.1)
+
+
+def test_many_starts_are_an_axis():
+    race = modes_of((3.0, 1.0), hidden=5)
+    times = np.linspace(0, 3, 4)
+    many = race.solve(times=times, start=[0.01, 0.1])
+    assert many.axes["start"].tolist() == [0.01, 0.1]
+    for i, b in enumerate((0.01, 0.1)):
+        np.testing.assert_allclose(many.loss[i], race.solve(times=times, start=b).loss)
+    drawn = [nr.GDLN(race.arch).init(seed, scale=0.1) for seed in range(3)]
+    stacked = {e: np.stack([np.asarray(w[e]) for w in drawn]) for e in race.arch.edges}
+    decayed = race.solve(times=times, start=stacked, weight_decay=0.1)
+    assert decayed.loss.shape == (3, 4)
+    one = race.solve(times=times, start=drawn[1], weight_decay=0.1)
+    np.testing.assert_allclose(decayed.loss[1], one.loss)
+
+
+def test_batches_that_are_none_are_refused():
+    race = modes_of((3.0, 1.0), hidden=5)
+    with refuses("start"):
+        race.solve(times=[0, 1], start=[])
+    with refuses("start"):
+        race.solve(times=[0, 1], start={"W1": np.ones((2, 5, 2)), "W2": np.ones((2, 5))})

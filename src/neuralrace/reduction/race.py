@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -32,7 +32,9 @@ from neuralrace.reduction.solve import Request, checked_tolerance, solve_blocks
 from neuralrace.reduction.start import (
     Start,
     StartLike,
+    StartsLike,
     check_start_known,
+    many_starts,
     start_from_number,
     start_from_weights,
 )
@@ -59,7 +61,7 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, concat
 from neuralrace.types import ArrayLike, Inside, Key, Positive
 
 if TYPE_CHECKING:
@@ -228,7 +230,7 @@ class Race(Result):
         self,
         *,
         times: ArrayLike,
-        start: StartLike,
+        start: StartsLike,
         learning_rate: float | None = None,
         momentum: float | None = None,
         weight_decay: float | None = None,
@@ -268,6 +270,9 @@ class Race(Result):
         directions of all blocks, and routes whose ends no block joins, give nothing there: along
         them nothing is learned.
 
+        **Many starts.** A sequence of starts, or weights with one more axis in front, such as those
+        of an ensemble, give a trajectory with the axis `start`. They are solved one by one.
+
         `rtol` is the relative tolerance of a step of the flow, where a block has no explicit
         solution. By default it is 1e-11; 1e-8 is enough for a picture and takes about half the
         time.
@@ -281,7 +286,18 @@ class Race(Result):
 
         ```
         """
-        start, others = self.start(start), evaluations(self.split, evaluate)
+        check_start_known(start)
+        starts = many_starts(start)
+        if isinstance(starts, list):
+            rule: dict[str, Any] = {
+                "learning_rate": learning_rate, "momentum": momentum, "optimizer": optimizer,
+                "weight_decay": weight_decay, "rates": rates, "evaluate": evaluate, "rtol": rtol,
+            }  # fmt: skip
+            parts = [self.solve(times=times, start=one, **rule) for one in starts]
+            numbers = not any(isinstance(one, Start | Mapping) for one in starts)
+            axis: Any = starts if numbers else np.arange(len(starts))
+            return concat(parts, axis=("start", axis))
+        start, others = self.start(starts), evaluations(self.split, evaluate)
         check_keeps_blocks(optimizer, self.split.arch)
         request = Request.of(
             times, learning_rate, rtol=checked_tolerance(rtol), momentum=momentum,

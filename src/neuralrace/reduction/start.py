@@ -28,7 +28,7 @@ from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
 from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, NOISY_GROWTH, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Matrix, WeightsLike
+from neuralrace.types import ArrayLike, Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
 LARGE_HOLDS = "What follows holds from the part of the start that grows, alone."
@@ -111,6 +111,40 @@ class Start:
 
 StartLike: TypeAlias = Start | float | WeightsLike
 """Where a race may start: a `Start`, one number, one per edge, or the weights of the network."""
+
+
+StartsLike: TypeAlias = StartLike | Sequence[StartLike] | ArrayLike
+"""One start or many: a sequence of them, or weights with one more axis in front."""
+
+
+def many_starts(start: StartsLike) -> list[StartLike] | StartLike:
+    """The starts one by one where there are many, or the one."""
+    if isinstance(start, Mapping):
+        shapes = {e: np.shape(w) for e, w in start.items()}
+        axes = {len(shape) for shape in shapes.values()}
+        if 3 not in axes:
+            return start
+        counts = {shape[0] for shape in shapes.values() if shape}
+        require(
+            axes == {3} and len(counts) == 1 and 0 not in counts,
+            "start is not a batch of weights",
+            got=", ".join(f"{e}: shape {shape}" for e, shape in shapes.items()),
+            wanted="shape (n, target, source) for every edge, with one n",
+            fix="the final weights of nr.train_ensemble over seeds are such a batch",
+        )
+        return [{e: np.asarray(w)[i] for e, w in start.items()} for i in range(counts.pop())]
+    given: Any = start
+    if isinstance(given, list | tuple) or len(getattr(given, "shape", ())) == 1:
+        starts = list(np.asarray(given)) if hasattr(given, "shape") else list(given)
+        require(
+            len(starts),
+            "start holds no start",
+            got="an empty sequence",
+            wanted="one start or more",
+            fix="for example start=[0.01, 0.02]",
+        )
+        return starts
+    return given
 
 
 def check_start_known(start: object) -> None:

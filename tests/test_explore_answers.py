@@ -40,6 +40,24 @@ def test_a_prediction_has_the_numbers_of_the_contest_and_of_the_race(trust):
     assert found["sentences"][0].startswith("xor is predicted to learn first, at t = ")
 
 
+def test_the_wide_limit_is_told_before_the_simulated_networks_and_is_that_of_the_library(trust):
+    state = xor_state(training={"learning_rate": 0.1, "steps": 300, "seeds": 2, "key": 0})
+    first, end = ask("wide", trust, state=state)
+    own = nr.predict(
+        nr.tasks.extended_xor(0.5), width=32, scale=1e-3, learning_rate=0.1, steps=300,
+        criterion=0.4, neurons=500, networks=9,
+    )  # fmt: skip
+    found = end["result"]
+    assert [found[name] for name in ("time", "low", "high")] == [*own.time_to(0.4)]
+    assert first["part"] == "limit" and first["result"]["low"] is None
+    assert first["result"]["time"] == found["time"]
+    np.testing.assert_allclose(found["loss"], own.likely.loss, rtol=2e-5, atol=1e-9)
+    assert found["level"] == pytest.approx(0.4 * own.initial)
+    assert found["sentences"][0] == own.sentences()[0].text
+    several = error("wide", trust, state=state | {"network": {"widths": [4, 4]}})
+    assert several["key"] == "relu"
+
+
 def test_curves_last_as_long_as_asked_and_begin_alike(trust):
     """What lasts longer is added behind: sentences and the curves before it stay."""
     plain = result("predict", trust, state=xor_state(0.7))

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import neuralrace as nr
 from tests.browser_help import Page, Server, link
 from tests.explorer_help import xor_state
 
@@ -63,12 +64,36 @@ def test_what_belongs_to_an_earlier_state_says_so(page):
 
 
 @pytest.mark.browser
+def test_the_page_leads_with_the_relu_network_as_soon_as_its_wide_limit_is_there(server, chromium):
+    """The race is shown at once; the network's time follows, and is that of the library."""
+    state = xor_state(training={"learning_rate": 0.1, "steps": 300, "seeds": 1, "key": 3})
+    context = chromium.new_context()
+    page = Page(context.new_page(), server.address + "#" + link(state))
+    own = lambda scale: nr.predict(
+        nr.tasks.extended_xor(0.5), width=32, scale=scale, learning_rate=0.1, steps=300,
+        criterion=0.4, neurons=500, networks=9, key=3,
+    ).time_to(0.4).mean  # fmt: skip
+    curve = page.page.locator(".race .legend", has_text="ReLU network, predicted")
+    for scale in (1e-3, 1e-2):
+        page.set("Initial σ", scale)
+        page.page.wait_for_function(
+            "(time) => document.querySelector('.foreseen').textContent.includes(time)",
+            arg=f"t = {own(scale):.4g} (",
+        )
+        curve.wait_for()
+    assert page.page.locator(".lanes li").count() == 2
+    page.check()
+    context.close()
+
+
+@pytest.mark.browser
 def test_steps_of_an_optimizer_are_not_drawn_on_the_time_of_the_prediction(server, chromium):
     adam = {"optimizer": {"name": "adam", "learning_rate": 0.01}, "steps": 50, "seeds": 1}
     context = chromium.new_context()
     page = Page(context.new_page(), server.address + "#" + link(xor_state(training=adam)))
     page.button("Train", ".panel.relu").click()
     page.page.locator(".panel.relu", has_text="counts steps, not time").wait_for()
+    page.page.locator(".foreseen", has_text="left out").wait_for()  # it is known for descent
     assert page.page.locator(".lanes li", has_text="ReLU network").count() == 0
     assert page.page.locator(".legend", has_text="ReLU network").count() == 0
     context.close()

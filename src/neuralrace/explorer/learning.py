@@ -25,6 +25,15 @@ FOUND = "found"
 """The name of a gating that was found in trained networks."""
 
 
+NEURONS = 500
+"""How many neurons stand for those of a network on a page, where it names no other number."""
+
+SIMULATED = 9
+"""How many networks are simulated for the interval of times there."""
+
+SAID = ("answer", "large", "rare")
+"""The sentences of a prediction that a page shows, by id."""
+
 CONSTANT = (
     "As a gating they are constant, while the gates of the networks change as they learn: its time "
     "may differ from theirs, and its gates need not be kept."
@@ -176,6 +185,43 @@ def _tell_gates(
             "sliding": round(float(found.share(node)), 5),
         },
     )
+
+
+# ---- what a ReLU network will do ---------------------------------------------------------------
+
+
+def wide(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """What ReLU networks of this width will do: the wide limit as soon as it is known, then more.
+
+    What follows is the interval of simulated networks, as far as the state asks for no other.
+    """
+    state = without(message.get("state"), "gatings")
+    own = state.get("relu") if isinstance(state.get("relu"), Mapping) else {}
+    shown: dict[str, Any] = {}
+    for networks in (0, SIMULATED):
+        options = {"neurons": NEURONS, "networks": networks} | (own if networks else {})
+        problem = problem_of(state | {"relu": options | {"types": False}}, ["relu"], trust)
+        shown = _foreseen(problem)
+        if not networks:
+            tell("limit", shown)
+    return shown
+
+
+def _foreseen(problem: Problem) -> dict[str, Any]:
+    relu, widths = problem.settings.relu, problem.settings.network.widths
+    check_training(problem, relu.networks + -(-relu.neurons // widths[0]), recorded=False)
+    found = Work(problem)["relu_prediction"]
+    time, low, high = found.time_to(found.criteria[0])
+    return {
+        "time": number(time),
+        "low": number(low),
+        "high": number(high),
+        "networks": relu.networks,
+        "level": number(found.criteria[0] * found.initial),
+        "times": curve(found.likely.time),
+        "loss": curve(found.likely.loss),
+        "sentences": [each.text for each in found.sentences() if each.id in SAID],
+    }
 
 
 # ---- types and discovery ------------------------------------------------------------------------

@@ -83,6 +83,7 @@ KINDS: dict[str, Kind] = {
     "csv": Kind("saving", "quick", 20, kept=False),
     "equations": Kind("racing", "equations", 30),
     "kept": Kind("racing", "kept", 60),
+    "wide": Kind("learning", "wide", 120),
     "aligned": Kind("racing", "long", 60),
     "train": Kind("learning", "long", 300),
     "types": Kind("learning", "long", 120),
@@ -96,7 +97,7 @@ minutes; the others take up to some seconds, and are asked together whenever the
 LANES = tuple(dict.fromkeys(kind.lane for kind in KINDS.values()))
 """The lanes, each with a worker of its own."""
 
-GRACE = {"quick": 20.0, "long": 1.0}
+GRACE = {"quick": 20.0, "wide": 20.0, "long": 1.0}
 """Seconds that a cancelled request of a lane may go on before its worker is ended; 4 in others.
 
 A fresh worker needs some seconds itself, so that it is quicker to wait for what is nearly done.

@@ -21,6 +21,7 @@ import { Calls, Cancelled, Lost, Newest, Refused } from "./transport.js";
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Predicted} Predicted */
 /** @typedef {import("./types.js").Kept} Kept */
+/** @typedef {import("./types.js").Wide} Wide */
 /** @typedef {import("./types.js").Failure} Failure */
 /** @typedef {import("./chart.js").Curve} Curve */
 /** @typedef {import("./transport.js").Link} Link */
@@ -33,6 +34,9 @@ const AFTER = 1.6;
 
 /** What the reference is: a candidate of aligned gates has them rounded. */
 const REFERENCE = "The gates that small neurons align to, as they are: some lie between on and off. A candidate made of them has every gate on or off.";
+
+/** What the predicted loss of a ReLU network is. */
+const WIDE = "The wide limit: from the task, the width and the size of the first weights alone, without training the network.";
 
 /** An answer that takes longer than this, in milliseconds, is waited for visibly. */
 const SLOW = 600;
@@ -69,6 +73,8 @@ export class App {
     this.kept = null;
     /** @type {string | null} */
     this.keptFailed = null;
+    /** @type {{ wide: Wide | null, failed?: string, of: any } | null} */
+    this.wide = null;
     /** @type {{ gating: string, parts: any[], of: any } | null} */
     this.equations = null;
     /** @type {{ kept: any, state: any, answer: Kept | null }} */
@@ -136,7 +142,9 @@ export class App {
     const last = seed?.time.at(-1) ?? 0;
     const index = seed?.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0)) ?? -1;
     const reached = seed && index >= 0 ? AFTER * seed.time[index] : last; // not all of a long training
-    return Math.max(reference, Math.min(last, reached));
+    const wide = this.wideNow?.wide;
+    const foreseen = wide ? Math.min(wide.times.at(-1) ?? 0, AFTER * (wide.high ?? wide.time ?? 0)) : 0;
+    return Math.max(reference, foreseen, Math.min(last, reached));
   }
 
   /** @type {number | undefined} how long the prediction is asked to last, where longer than by itself */
@@ -186,6 +194,17 @@ export class App {
     return this.known.answer;
   }
 
+  /** What ReLU networks will do, if it is about the state that is shown. */
+  get wideNow() {
+    return this.wide && same(this.wide.of, this.#foretold) ? this.wide : null;
+  }
+
+  /** The sections on which that depends. */
+  get #foretold() {
+    const { gatings, title, predict, phase_diagram, ...rest } = this.sent;
+    return rest;
+  }
+
   /** Whether the equations are those of the state and the gating that are shown. */
   get equationsNow() {
     return this.equations?.gating === this.gates.chosen && same(this.equations.of, this.#asked);
@@ -212,6 +231,8 @@ export class App {
     const curves = (this.learning.compared?.seeds ?? []).map((seed, i) => ({
       name: i ? `ReLU network ${i + 1}` : "ReLU network", x: seed.time, y: seed.loss, colour: "--relu", width: 4, faint: i ? 0.55 : 1, unlisted: i > 0,
     }));
+    const foreseen = this.wideNow?.wide;
+    if (foreseen) curves.push({ name: "ReLU network, predicted", about: WIDE, x: foreseen.times, y: foreseen.loss, colour: "--relu", dash: [7, 4], width: 2.6 });
     if (types?.loss && !types.stale) curves.push({ name: "types of neurons", x: types.time, y: types.loss, colour: "--soft", dash: [3, 3], width: 1.6 });
     const aligned = this.keptNow?.aligned;
     if (aligned?.loss?.length) curves.push({ name: "reference (aligned gates)", about: REFERENCE, x: aligned.times, y: aligned.loss, colour: "--soft", dash: [1, 3], width: 1.6 });
@@ -384,6 +405,7 @@ export class App {
         (found) => { this.equations = { ...found, of: asked }; this.refresh(); },
         () => {}
       );
+    this.#foresee();
     if (this.kept && same(this.kept.of, asked)) return this.lengthen();
     this.keptFailed = null;
     try {
@@ -394,6 +416,25 @@ export class App {
     }
     this.lengthen();
     this.refresh();
+  }
+
+  /** Ask what ReLU networks will do, and show the wide limit as soon as it comes. */
+  async #foresee() {
+    if (this.wideNow) return;
+    const of = this.#foretold;
+    const mine = (this.wide = { wide: /** @type {Wide | null} */ (null), of });
+    const show = (/** @type {Partial<{ wide: Wide, failed: string }>} */ found) => {
+      if (this.wide?.of !== of) return; // a newer one is asked
+      this.wide = { ...mine, ...found };
+      this.lengthen();
+      this.refresh();
+    };
+    try {
+      show({ wide: await this.calls.ask("wide", { state: this.sent }, (_, wide) => show({ wide })) });
+    } catch (error) {
+      if (error instanceof Refused) show({ failed: error.failure.what });
+      else if (this.wide?.of === of) this.wide = null;
+    }
   }
 
   /** Train ReLU networks, or stop. */

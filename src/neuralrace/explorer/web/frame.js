@@ -24,6 +24,7 @@ export class Frame {
     this.history = h("span", { class: "row" }, this.undo, this.redo);
     this.stories = h("summary", {}, "Stories");
     this.headline = h("p", { class: "headline", "aria-live": "polite" }, "Starting …");
+    this.foreseen = h("p", { class: "foreseen", "aria-live": "polite" });
     this.further = h("p", { class: "further", "aria-live": "polite" });
     this.rest = h("p", { class: "further" });
     this.folded = h("details", { class: "more", hidden: true }, h("summary", {}, "More"), this.rest);
@@ -53,7 +54,7 @@ export class Frame {
     );
     const main = h("div", { class: "main" }, h("div", { class: "first" }, app.story.element, app.task.element), app.gates.element, app.race.element);
     const second = h("div", { class: "second" }, app.relu.element, app.phases.element, app.formulas.element);
-    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.headline, this.further, this.folded), h("main", {}, main, second));
+    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.foreseen, this.headline, this.further, this.folded), h("main", {}, main, second));
     app.root.replaceChildren(page, this.toast);
     app.root.addEventListener("click", (event) => this.closeMenus(event.target));
     this.#drop();
@@ -110,11 +111,14 @@ export class Frame {
     if (first) say(this.headline, first);
     this.headline.classList.toggle("bad", !!failure);
     app.root.classList.toggle("stale", !!failure);
+    const { wide, failed } = app.wideNow ?? {};
+    const [answer, ...more] = wide?.sentences ?? [];
+    say(this.foreseen, failed ? sentence(`The ReLU network is left out: ${failed}`) : answer ?? "Predicting the ReLU network …");
     const wrong = Object.keys(predicted?.failed ?? {});
     const rest = failure
       ? [failure.wanted && sentence(`wanted: ${failure.wanted}`), failure.fix && sentence(failure.fix)]
       : other ? []
-      : [wrong.length > 0 && `Not in the race: ${listed(wrong)}.`, ...(app.keptNow?.sentences ?? []), ...(predicted?.sentences.slice(1) ?? [])];
+      : [wrong.length > 0 && `Not in the race: ${listed(wrong)}.`, ...more, ...(app.keptNow?.sentences ?? []), ...(predicted?.sentences.slice(1) ?? [])];
     const lines = rest.filter(Boolean);
     say(this.further, lines.slice(0, FEW).join(" "));
     say(this.rest, lines.slice(FEW).join(" "));

@@ -144,6 +144,8 @@
  * @property {{ time: number | null, loss: number[], times: number[] } | null} aligned
  */
 
+/** @typedef {{ time: number | null, low: number | null, high: number | null, networks: number, level: number, times: number[], loss: number[], sentences: string[] }} Wide what ReLU networks of a width will do */
+
 /** @typedef {{ states: string, share: number, neurons: number }} Pattern */
 
 /** @typedef {{ seed: number, time: number, patterns: Pattern[], rest: number, sliding: number }} Gates */

@@ -423,7 +423,8 @@ def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
     )
     assert nearest_sentences([sides, sides])[0].text.startswith("sides and sides are equally near")
     same = match_patterns("same", found[::-1], found, share)
-    assert texts(nearest_sentences([same])) == ("These are exactly the 3 patterns of same.",)
+    [said] = texts(nearest_sentences([same]))
+    assert "3 patterns of same" in said
     assert nearest_sentences([]) == []
 
 

@@ -106,7 +106,11 @@ def nearest_sentences(matches: list[Match]) -> list[Sentence]:
     best, *others = matches
     if best.is_exact:
         names = several([match.name for match in matches if match.is_exact])
-        text = f"These are exactly the {numbered(best.patterns, 'pattern')} of {names}."
+        text = (
+            f"These, each the majority of a group of neurons, are exactly the "
+            f"{numbered(best.patterns, 'pattern')} of {names}; whether single neurons keep them "
+            "while they learn is what the check of a contest says."
+        )
         return [Sentence("nearest", text)]
     tied = [m.name for m in matches if m.differ == best.differ]
     near = f"{best.name} is the nearest of the gatings" if others else f"Beside {best.name}"

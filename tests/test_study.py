@@ -740,7 +740,15 @@ def test_a_study_of_the_examples_is_right_and_listed(path):
 
 def test_the_studies_that_ship():
     names = {path.stem for path in STUDIES}
-    assert names == {"demo", "xor_transition", "context_decision", "routing", "my_csv", "rule"}
+    assert names == {
+        "demo",
+        "xor_transition",
+        "context_decision",
+        "routing",
+        "my_csv",
+        "rule",
+        "rule_strength",
+    }
 
 
 FIRST = {

@@ -196,10 +196,11 @@ def wide(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     What follows is the interval of simulated networks, as far as the state asks for no other.
     """
     state = without(message.get("state"), "gatings")
-    own = state.get("relu") if isinstance(state.get("relu"), Mapping) else {}
+    own: Any = state.get("relu")
+    own = own if isinstance(own, Mapping) else {}
     shown: dict[str, Any] = {}
     for networks in (0, SIMULATED):
-        options = {"neurons": NEURONS, "networks": networks} | (own if networks else {})
+        options = {"neurons": NEURONS, "networks": networks} | dict(own if networks else {})
         problem = problem_of(state | {"relu": options | {"types": False}}, ["relu"], trust)
         shown = _foreseen(problem)
         if not networks:

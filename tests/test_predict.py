@@ -1,5 +1,6 @@
 """What a ReLU network will do, against networks and gradient descent written out in NumPy."""
 
+import itertools
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -284,6 +285,18 @@ def test_types_of_predict_are_those_of_reln():
     np.testing.assert_array_equal(found.trajectory.loss, same.wide.loss)
 
 
+def test_the_mean_of_the_band_is_nearer_to_trained_networks_than_these_are_to_each_other():
+    how = {"scale": 1e-3, "learning_rate": 0.1, "steps": 400}
+    found = nr.predict(XOR, width=12, networks=24, neurons=300, **how)
+    runs = nr.train_ensemble(nr.ReLUNetwork((3, 12, 1)), XOR, seeds=16, key=7, **how).loss
+    assert found.band is not None
+    np.testing.assert_allclose(found.band.mean, sum(found.band.networks) / 24, rtol=1e-12)
+    every = np.stack([np.interp(found.band.time, 0.1 * np.arange(401), loss) for loss in runs])
+    apart = np.mean([np.abs(a - b).mean() for a, b in itertools.combinations(every, 2)])
+    near = np.mean([np.abs(loss - found.band.mean).mean() for loss in every])
+    assert near < apart, (near, apart)
+
+
 def test_the_picture_has_the_limit_and_the_networks():
     found = nr.predict(XOR, networks=3, **OPTIONS)
     ax = found.plot().axes[0]
@@ -311,3 +324,5 @@ def test_what_is_refused(changed, named):
 def test_tasks_without_samples_are_refused():
     with refuses("data"):
         nr.predict(object(), **OPTIONS)
+    with refuses("data"):  # a population has no samples on which a neuron could be on
+        nr.predict(nr.Dataset.from_moments(np.eye(3), np.ones((1, 3))), **OPTIONS)

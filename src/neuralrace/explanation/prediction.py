@@ -95,6 +95,15 @@ class Band:
         return self.networks.max(axis=0)
 
     @property
+    def mean(self) -> Float[np.ndarray, " T"]:
+        """The mean loss at every time, which has no error of finite width but that of its draws.
+
+        On average over draws it is at least as near to a further network as one other network is,
+        in mean |ΔL|: E|X − (X₁ + … + Xₙ)/n| ≤ E|X − X₁|, by the triangle inequality.
+        """
+        return self.networks.mean(axis=0)
+
+    @property
     def chance(self) -> float:
         """The chance that a further network is inside at one time, (n − 1)/(n + 1)."""
         many = len(self.networks)

@@ -14,6 +14,8 @@ TITLES = {
     "mhs": "Make Haste Slowly (Jarvis, Klein, Rosman and Saxe, 2025)",
     "talk": "Models of representation learning dynamics (Saxe, talk)",
     "rnn": "Linear recurrent networks (our own)",
+    "attention": "In-context regression in linear attention (our own)",
+    "multimodal": "Two modalities in one network (our own)",
 }
 """The papers, by the folder of their figures."""
 

@@ -42,7 +42,8 @@ CLAIMS = (
         "attention/sequences",
         OURS,
         "A network that is trained on sequences rests at the plateaus of the population.",
-        TASK + "The same start on 80 000 sequences that are drawn once.",
+        TASK + "The same start on 80 000 sequences that are drawn once. A sampling error is the "
+        "standard deviation of y² over the root of their number.",
         _of("sequences"),
         inferred=True,
     ),

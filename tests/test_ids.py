@@ -42,11 +42,6 @@ def test_other_ids_are_told(ids):
 
 
 WAITING = {
-    "attention/few-heads",
-    "attention/merged",
-    "attention/plateaus",
-    "attention/race",
-    "attention/sequences",
     "dynamics/ensemble-overhead",
     "explorer/equal",
     "explorer/nearly-valid",

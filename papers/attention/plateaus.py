@@ -70,7 +70,7 @@ def on_sequences(data: nr.Dataset, weights: Mapping[str, Any], times: np.ndarray
     """The loss of heads of rank one that learn from sequences, which each have gates of their own.
 
     The output is Σ_i v_i (q_iᵀx_q)(k_iᵀβ), so that all that the flow sees of the sequences are the
-    second moments of the features x_q βᵀ and of y. That is the same flow at a small part of the cost.
+    second moments of the features x_q βᵀ and of y: the same flow at a small part of the cost.
     """
     import jax
     import jax.numpy as jnp

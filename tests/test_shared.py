@@ -732,3 +732,34 @@ def test_what_does_not_know_weights_of_the_loss():
     for call in calls:
         with refuses("loss_weight"):
             call()
+
+
+@pytest.mark.parametrize("seed", range(0, 30, 3))
+def test_conserved_matrices_of_classes(seed):
+    """Along gradient flow of random tied graphs with gates, also per neuron."""
+    rng = np.random.default_rng(seed)
+    arch = random_graph(rng)
+    if any(not isinstance(value, float) for value in arch.frozen.values()):
+        return
+    data, net = random_task(rng, arch), nr.GDLN(arch)
+    race, weights = nr.reduce(arch, data), gaussian(arch, 0.4, seed)
+    run = nr.flow(net, weights, data, times=[0, 1.0], rtol=1e-11, atol=1e-13,
+                  record={"weights": True})  # fmt: skip
+    first = race.conserved_matrices(weights)
+    last = race.conserved_matrices({n: w[-1] for n, w in run.values["weights"].items()})
+    free = {arch.class_of[v] for v in arch.hidden} - {
+        arch.class_of[v] for v in (*arch.inputs, *arch.outputs)
+    }
+    turned = any(len({way for _, way in members}) > 1 for members in arch.matrices.values())
+    assert bool(first) == bool(free and not turned)
+    for node, matrix in first.items():
+        np.testing.assert_allclose(last[node], matrix, atol=1e-8)
+
+
+def test_classes_without_a_conserved_matrix():
+    eye = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
+    auto = nr.Architecture.autoencoder(3, 2)
+    assert not nr.reduce(auto, eye).conserved_matrices({"W1": np.ones((2, 3))})
+    given = nr.Architecture.recurrent(2, 3, 1, 2, initial=True)
+    data = random_task(np.random.default_rng(0), given).gated({})
+    assert not nr.reduce(given, data).conserved_matrices(gaussian(given, 1, 0))

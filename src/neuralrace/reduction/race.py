@@ -62,7 +62,8 @@ from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Trajectory, concat
-from neuralrace.types import ArrayLike, Inside, Key, Positive
+from neuralrace.types import ArrayLike, Inside, Key, Positive, WeightsLike
+from neuralrace.weights import checked_weights
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -588,6 +589,41 @@ class Race(Result):
         """
         law = self._law(weight_decay, rates)
         return {mode.block.name: conserved(mode) for mode in self._modes(start, law)}
+
+    @door
+    def conserved_matrices(self, weights: WeightsLike) -> dict[str, np.ndarray]:
+        """Σ_out WᵀW − Σ_in WWᵀ of every class of hidden nodes, which gradient flow conserves.
+
+        For a recurrent network, WyᵀWy + WhᵀWh − WxWxᵀ − WhWhᵀ: each shared matrix counts once, and
+        frozen edges do not. A class is named by its first node; nodes with a gate per neuron are
+        taken apart first (`split`). Classes that have an input or an output among them, such as
+        those of a given initial state, or a matrix that also stands transposed, as in a tied
+        autoencoder, have no such matrix and are left out.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.recurrent(2, 8, 2, steps=3)
+        >>> race = nr.reduce(arch, nr.tasks.integration(2, steps=3))
+        >>> found = race.conserved_matrices(nr.GDLN(arch).init(0))
+        >>> {node: matrix.shape for node, matrix in found.items()}
+        {'h1': (8, 8)}
+
+        ```
+        """
+        parts = self.split.split(checked_weights(self.arch, weights))
+        arch, found = self.split.arch, dict[str, np.ndarray]()
+        ends = {arch.class_of[v] for v in (*arch.inputs, *arch.outputs)}
+        for node in dict.fromkeys(arch.class_of[v] for v in arch.hidden):
+            near = {n: e for n, e in arch.matrix_ends.items() if node in map(arch.class_of.get, e)}
+            both = any(len({turned for _, turned in arch.matrices[n]}) > 1 for n in near)
+            if node in ends or both:
+                continue
+            found[node] = np.zeros((arch.sizes[node], arch.sizes[node]))
+            for name, (s, t) in near.items():
+                w = np.asarray(parts[name], np.float64)
+                found[node] += w.T @ w if arch.class_of[s] == node else 0.0
+                found[node] -= w @ w.T if arch.class_of[t] == node else 0.0
+        return found
 
     @door
     def closed_form(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from neuralrace.door import door
 from neuralrace.dynamics.systems import Law
@@ -150,6 +150,35 @@ class WrittenMode:
         counts = {powers: len(names) for powers, names in self.products.items()}
         return path_form(self.system, counts, faint=EXACT if self.exact else DEPENDENT)
 
+    @cached_property
+    def powers(self) -> PowerSum | None:
+        """The paths as powers of one shared weight, where there are several and they are such.
+
+        In a recurrent network, the path of the input t steps before the end has W_h t times.
+        """
+        if not (self.block.is_scalar and self.block.arch.ties):
+            return None
+        paths = self.paths
+        least = paths.powers.min(axis=0, initial=len(paths.powers))
+        varies = np.flatnonzero((paths.powers != least).any(axis=0))
+        diagonal = np.diag(paths.D)
+        if (
+            len(paths.S) != len(paths.powers)
+            or len(paths.powers) <= NAMED
+            or len(varies) != 1
+            or (paths.count != 1).any()
+            or (np.diag(diagonal) != paths.D).any()
+        ):
+            return None
+        (b,) = varies.tolist()
+        steps = paths.powers[:, b]
+        order = np.argsort(steps)
+        if (np.diff(steps[order]) != 1).any():
+            return None
+        S, D = (values[paths.group][order] for values in (paths.S, diagonal))
+        alike = bool(np.ptp(D) <= EXACT * D.max())
+        return PowerSum(b, int(steps.min()), least, S, D[:1] if alike else D)
+
     @property
     def path_names(self) -> tuple[tuple[str, ...], ...]:
         """The paths of every group of `paths`; without a name, the products of directions."""
@@ -157,6 +186,35 @@ class WrittenMode:
         for powers, g in zip(self.paths.powers.tolist(), self.paths.group, strict=True):
             names[g] += tuple(self.products.get(tuple(powers), ()))
         return tuple(names)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PowerSum:
+    """Paths c b^k, k = first, first + 1, …, of a mode, b the variable at `place`.
+
+    `powers` are those of the other variables. `S[i]` is the drive of the path with k = first + i,
+    and `D` its brake, one number if all have the same.
+    """
+
+    place: int
+    first: int
+    powers: Int[np.ndarray, " K"]
+    S: Float[np.ndarray, " P"]
+    D: Float[np.ndarray, " _"]
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.S) - 1
+
+    @property
+    def ratio(self) -> float | None:
+        """S_{k+1} / S_k, where it is always the same: a mode that decays."""
+        if self.S[0] == 0:
+            return None
+        ratio = float(self.S[1] / self.S[0])
+        even = self.S[0] * ratio ** np.arange(len(self.S))
+        return ratio if np.abs(self.S - even).max() <= EXACT * np.abs(self.S).max() else None
 
 
 def written_mode(
@@ -226,8 +284,9 @@ def equations(mode: WrittenMode, form: Form = "paths") -> list[sympy.Eq]:
         strength = monomial(B, race.powers)
         counts = (number(rate * race.S / (mode.S or race.S)) for rate in race.rates)
         right = [n * strength / b * (S - strength * D) for n, b in zip(counts, B, strict=True)]
-    elif form == "paths" and _has_letters(mode):
-        right = [n * side for n, side in zip(pace, _by_paths(mode, B), strict=True)]
+    elif form == "paths" and (mode.powers is not None or _has_letters(mode)):
+        by = _by_paths if mode.powers is None else _by_powers
+        right = [n * side for n, side in zip(pace, by(mode, B), strict=True)]
     else:
         right = [_polynomial(mode.system, k, B) for k in range(len(B))]
     if mode.law.weight_decay:
@@ -300,6 +359,39 @@ def _by_paths(mode: WrittenMode, B: Sequence[sympy.Expr]) -> list[sympy.Expr]:
     ]
 
 
+def _by_power() -> tuple[sympy.IndexedBase, sympy.IndexedBase]:
+    """S_k and D_k, of the path with k steps."""
+    import sympy
+
+    return sympy.IndexedBase("S", real=True), sympy.IndexedBase("D", real=True)
+
+
+def _by_powers(mode: WrittenMode, B: Sequence[sympy.Expr]) -> list[sympy.Expr]:
+    """The velocity of every variable as a sum over the powers of one of them."""
+    import sympy
+
+    S, D = _by_power()
+    of = mode.powers
+    assert of is not None
+    k = sympy.Symbol("k", integer=True, nonnegative=True)
+    powers: list[sympy.Expr | int] = of.powers.tolist()
+    powers[of.place] = k
+    slope = lambda m: sympy.Mul(
+        *(b ** (n - int(i == m)) for i, (b, n) in enumerate(zip(B, powers, strict=True)))
+    )
+    strength = slope(None)
+    brake = _drive_and_brake()[1] if len(of.D) == 1 else D[k]
+    error = S[k] - brake * strength
+    slopes = [n * slope(m) for m, n in enumerate(powers)]
+    return [
+        sympy.Sum(
+            error * sympy.Add(*(number(x) * s for x, s in zip(row, slopes, strict=True) if x)),
+            (k, of.first, of.last),
+        )
+        for row in mode.paths.mix
+    ]
+
+
 def _polynomial(system: PolynomialSystem, k: int, B: Sequence[sympy.Expr]) -> sympy.Expr:
     """The velocity of variable k: the weights that its terms share, times the sum of the rest."""
     import sympy
@@ -334,8 +426,15 @@ def statistics_in_symbols(mode: WrittenMode, form: Form = "paths") -> dict[sympy
         drive = mode.S or race.S
         S, D = _drive_and_brake()
         return {S: drive, D: drive * race.D / race.S} | decay
-    if form == "merged" or not _has_letters(mode):
+    if form == "merged" or not (mode.powers is not None or _has_letters(mode)):
         return decay
+    if mode.powers is not None:
+        S, D = _by_power()
+        powers = mode.powers
+        numbers = {S[powers.first + i]: float(s) for i, s in enumerate(powers.S)}
+        if len(powers.D) == 1:
+            return numbers | {_drive_and_brake()[1]: float(powers.D[0])} | decay
+        return numbers | {D[powers.first + i]: float(d) for i, d in enumerate(powers.D)} | decay
     drives, brakes = _letters(mode)
     numbers = {letter: float(mode.paths.S[g]) for g, letter in drives.items()}
     return numbers | {letter: float(mode.paths.D[at]) for at, letter in brakes.items()} | decay

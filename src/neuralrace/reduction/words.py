@@ -13,6 +13,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import recognised
 from neuralrace.reduction.mode_form import SHOWN, mode_form
 from neuralrace.reduction.symbols import (
+    NAMED,
     Form,
     WrittenMode,
     conserved_forms,
@@ -244,6 +245,11 @@ BY_PATHS = (
 )
 """The meaning of letters with an index."""
 
+BY_POWERS = (
+    r"$S_k$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of the path with $k$ steps of the shared weight"
+)
+"""The meaning of letters where paths are powers of one shared weight."""
+
 BY_DIRECTIONS = (
     r"$S_g$, $D_{gh}$: drive of a product of directions, and coupling between two of them"
 )
@@ -264,8 +270,6 @@ def latex(
     They are followed by the values of its letters in every mode, by their meaning, and by the edges
     of every variable.
     """
-    import sympy
-
     groups: dict[tuple[str, ...], list[WrittenMode]] = {}
     written = {mode.block.name: equations(mode, form) for mode in modes}
     for mode in modes:
@@ -274,8 +278,7 @@ def latex(
     for members in groups.values():
         named: dict[str, list[str]] = {}
         for mode in members:
-            letters = statistics_in_symbols(mode, form).items()
-            value = ", ".join(f"{sympy.latex(n)} = {sympy.latex(number(v))}" for n, v in letters)
+            value = _values(mode, form, full)
             if value or len(groups) > 1:
                 named.setdefault(value, []).append(mode.block.name)
         where = [rf"\mathrm{{{ends(n)}}}" + (f": {v}" if v else "") for v, n in named.items()]
@@ -299,12 +302,33 @@ def latex(
     return "\n\n".join(parts)
 
 
+def _values(mode: WrittenMode, form: Form, full: bool) -> str:
+    """The values of the letters of a mode; drives that decay evenly are one power."""
+    import sympy
+
+    letters, powers = statistics_in_symbols(mode, form), mode.powers
+    given = {sympy.latex(n): sympy.latex(number(v)) for n, v in letters.items()}
+    if powers is None or form != "paths" or len(letters) <= len(powers.S):
+        return ", ".join(f"{name} = {value}" for name, value in given.items())
+    every = [f"{name} = {value}" for name, value in given.items()]
+    drives, rest = every[: len(powers.S)], every[len(powers.S) :]
+    if powers.ratio is not None:
+        first, ratio = (sympy.latex(number(v)) for v in (powers.S[0], powers.ratio))
+        shift = "k" if powers.first == 0 else f"k - {powers.first}"
+        drives = [rf"S_{{k}} = {first} \cdot \left({ratio}\right)^{{{shift}}}"]
+    elif not full:
+        drives = [*drives[:NAMED], r"\ldots"]
+    return ", ".join([*drives, *rest])
+
+
 def _meanings(modes: Sequence[WrittenMode], form: Form, full: bool) -> list[str]:
     """The meaning of letters; if it differs between modes, which modes each meaning applies to."""
     meanings: dict[str, list[str]] = {}
     for mode in modes:
         if recognised(mode.system) is not None:
             meaning = rf"\text{{{MERGED if mode.S is None else GIVEN_ON}}}"
+        elif mode.powers is not None and form == "paths":
+            meaning = rf"\text{{{BY_POWERS}}}"
         elif statistics_in_symbols(mode, form):
             meaning = rf"\text{{{BY_PATHS if mode.block.is_scalar else BY_DIRECTIONS}}}"
             listed = [", ".join(first_few(names, full)) for names in mode.path_names if names]

@@ -63,3 +63,29 @@ def test_fifty_steps_can_be_read():
 def test_few_paths_keep_their_letters():
     for each in race_of(3).equations().values():
         assert not any(equation.rhs.atoms(sympy.Sum) for equation in each)
+
+
+def test_half_times_of_recurrent_modes():
+    """From a number, an average and weights: when three quarters of a mode's loss are gone."""
+    race = race_of(6, decays=(0.9, 0.2))
+    arch = race.arch
+    rng = np.random.default_rng(0)
+    weights = {n: 1e-3 * rng.normal(size=shape) for n, shape in arch.shapes.items()}
+    for start in (0.01, nr.contests.expected_start(race, 1e-3), weights):
+        table = race.modes(start)
+        times = np.linspace(0, 30, 30001)
+        losses = race.solve(times=times, start=start).values["losses"]
+        for name, half, final in zip(table.names, table.half_time, table.final, strict=True):
+            loss = losses[:, [b.name for b in race.blocks].index(name)]
+            assert half == pytest.approx(times[np.argmax(loss <= loss[0] / 4)], rel=1e-3)
+            assert final == pytest.approx({"mode1": 2, "mode2": 1}[name], rel=1e-3)
+    assert race.modes(scale=1e-3).names == ("mode1", "mode2")
+
+
+def test_the_half_time_after_a_delay_is_not_known_from_random_weights():
+    late = nr.tasks.delayed_report(1, steps=3)
+    race = nr.reduce(nr.Architecture.recurrent(1, 6, 1, 3), late)
+    weights = {n: np.full(shape, 1e-3) for n, shape in race.arch.shapes.items()}
+    weights["Wh"] = np.random.default_rng(0).normal(size=(6, 6)) * 1e-3
+    assert np.isnan(race.modes(weights).half_time).all()
+    assert np.isfinite(race.modes(0.1).half_time).all()  # one path: a closed form

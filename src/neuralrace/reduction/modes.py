@@ -266,8 +266,8 @@ class ModeTable(Result):
         named += [f"{len(others) - SAID} more"] * (len(others) > SAID)
         which = several(named)
         if not timed:
-            return f"No half-time is known in closed form: {which}. race.solve has their course."
-        return f"{order}; no closed form for {which}, which may come at any time."
+            return f"No half-time is known: {which}. race.solve has their course."
+        return f"{order}; no half-time is known for {which}, which may come at any time."
 
     def _meanings(self, modes: Sequence[int]) -> str:
         """What modes of one half-time tell apart; what several of them do is said once."""
@@ -409,7 +409,51 @@ def _times(race: Race, start: Start, law: Law | None) -> tuple[np.ndarray, np.nd
         if form is not None and np.isfinite(form.final):
             past = form.initial >= form.final / 2
             found[:, i] = form.final, 0.0 if past else float(form.time_to(form.final / 2))
+    if race.arch.ties and not (law and law.settings):
+        _solved_times(race, start, found)
     return found[0], found[1]
+
+
+def _solved_times(race: Race, start: Start, found: np.ndarray) -> None:
+    """Fill in what is not known in closed form of modes with shared weights, by solving the race.
+
+    Such a mode has one strength per path: `final` is that of its strongest path, and it is half
+    there when its loss has done three quarters of its fall, which is the same for a single path.
+    It stays unknown where small weights do not grow at first, and where the loss still falls in the
+    last quarter of the time, three times as long as the slowest needs to grow.
+    """
+    spans = {}
+    for i, block in enumerate(race.blocks):
+        size = max((float(np.abs(w).max()) for w in start.weights[i].values()), default=0.0)
+        if np.isnan(found[1, i]) and block.is_scalar and block.growth_rate > 0 and size > 0:
+            ahead = np.log1p(block.natural_size / size)
+            spans[i] = 3 * (ahead + GROWN) / block.growth_rate
+    if not spans:
+        return
+    times = np.linspace(0.0, max(spans.values()), SOLVED)
+    run = race.solve(times=times, start=start, rtol=ENOUGH)
+    strengths = run.values.get("pathways", {})
+    for i in spans:
+        loss, name = run.values["losses"][:, i], race.blocks[i].name
+        fall = loss[0] - loss[-1]
+        if loss[3 * len(loss) // 4] - loss[-1] > SETTLED * fall or not fall > 0:
+            continue
+        found[1, i] = np.interp(0.25 * fall + loss[-1], loss[::-1], times[::-1])
+        paths = [abs(float(strength[-1])) for strength in strengths.get(name, {}).values()]
+        found[0, i] = max(paths, default=np.nan)
+
+
+GROWN = 3.0
+"""Modes are followed for this many times longer, in units of one over their growth rate, …"""
+
+SOLVED = 4001
+"""… at this many times, …"""
+
+ENOUGH = 1e-8
+"""… with this relative tolerance of a step, …"""
+
+SETTLED = 1e-3
+"""… and must have all but this part of their fall behind them in the last quarter."""
 
 
 def _weights(race: Race, scale: float | None, seeds: int, key: Key) -> list[dict[str, np.ndarray]]:

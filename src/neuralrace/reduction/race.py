@@ -710,9 +710,11 @@ class Race(Result):
         time to its final strength s/d, d being the variance of the inputs along it; from strength
         a₀ it is half there at t = ln(s/(d a₀) − 1) / (2s), so that stronger distinctions come
         first (NRR Eq. 21; Saxe, McClelland & Ganguli 2019, Eq. 6, for items and properties). Other
-        depths use their own closed form. Items stand on the two sides of a mode by the sign of
-        their inputs along its input singular vector, and outputs by the sign of its output
-        singular vector. Half-times assume gradient flow; in training, t is `learning_rate` times
+        depths use their own closed form. A mode of a recurrent network, for which size and lateness
+        of its inputs count, is solved: `final` is the strength of its strongest path, and it is
+        half there when three quarters of the fall of its loss are done. Items stand on the two
+        sides of a mode by the sign of their inputs along its input singular vector, and outputs by
+        the sign of its output singular vector. Half-times assume gradient flow; in training, t is `learning_rate` times
         the number of steps.
 
         **Arguments:** `start` is as in `race.start`; or `scale` is the standard deviation of

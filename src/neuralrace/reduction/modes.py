@@ -28,7 +28,7 @@ from neuralrace.reduction.start import (
 )
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.text import numbered, percent, several
-from neuralrace.tolerances import EQUAL
+from neuralrace.tolerances import EQUAL, NOISE
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
@@ -425,7 +425,8 @@ def _solved_times(race: Race, start: Start, found: np.ndarray) -> None:
     spans = {}
     for i, block in enumerate(race.blocks):
         size = max((float(np.abs(w).max()) for w in start.weights[i].values()), default=0.0)
-        if np.isnan(found[1, i]) and block.is_scalar and block.growth_rate > 0 and size > 0:
+        grows = block.growth_rate > NOISE * block.drive and size > 0
+        if np.isnan(found[1, i]) and block.is_scalar and grows:
             ahead = np.log1p(block.natural_size / size)
             spans[i] = 3 * (ahead + GROWN) / block.growth_rate
     if not spans:

@@ -714,8 +714,8 @@ class Race(Result):
         of its inputs count, is solved: `final` is the strength of its strongest path, and it is
         half there when three quarters of the fall of its loss are done. Items stand on the two
         sides of a mode by the sign of their inputs along its input singular vector, and outputs by
-        the sign of its output singular vector. Half-times assume gradient flow; in training, t is `learning_rate` times
-        the number of steps.
+        the sign of its output singular vector. Half-times assume gradient flow; in training, t is
+        `learning_rate` times the number of steps.
 
         **Arguments:** `start` is as in `race.start`; or `scale` is the standard deviation of
         random weights, from which an average start is known for pathways of two edges. `items`

@@ -308,7 +308,7 @@ def _scalar(
 ) -> tuple[dict[str, Matrix], bool, Matrix]:
     """The weights of a scalar mode, without the hidden directions of faster ones.
 
-    Also whether half of them was left out, and their hidden direction. Edges from inputs to
+    Also whether some of them were left out, and their hidden direction. Edges from inputs to
     outputs start where they are.
     """
     reads, writes = (w - faster @ (faster.T @ w) for w in (part.reads, part.writes))
@@ -327,4 +327,8 @@ def _scalar(
     sides = ways(block.arch, _name(block, arch, node))
     for side, columns in zip(sides, (r.T @ reads, r.T @ writes), strict=True):
         found |= {name: columns[:, [k]] for k, (name, _) in enumerate(side)}
+    for n in _inner(block, arch, node):
+        w = weights[n]
+        off = [v - r @ (r.T @ v) for v in (w @ r, w.T @ r)]
+        is_half |= bool(np.linalg.norm(off) > ROUNDING * np.linalg.norm(w))
     return found, is_half, r

@@ -661,7 +661,9 @@ def test_places_on_a_page_are_apart():
 # ---- in a browser -------------------------------------------------------------------------------
 
 HANDLED = """
-const wait = () => new Promise((done) => setTimeout(done, 100));
+const until = async (ready) => {
+  for (let turn = 0; turn < 400 && !ready(); turn++) await new Promise((go) => setTimeout(go, 10));
+};
 const move = (over, name, x, y) => {
   const at = over.getBoundingClientRect();
   const place = { clientX: at.left + x * at.width, clientY: at.top + y * at.height };
@@ -673,26 +675,26 @@ const move = (over, name, x, y) => {
   const output = () => [...figure.querySelectorAll("output")].map((o) => o.textContent);
   const over = () => figure.querySelector(".u-over");
   const found = { live: figure.classList.contains("live"), whole: [whole.disabled] };
-  await wait();
+  await until(over);
   move(over(), "mouseenter", 0.5, 0.5);
   move(over(), "mousemove", 0.5, 0.5);
-  await wait();
+  await until(() => output().every(Boolean));
   found.hovered = output();
   found.at = figure.querySelector(".at").textContent;
   figure.querySelector(".legend button").click();
-  await wait();
+  await until(() => output()[0] === "");
   found.hidden = output();
   found.pressed = figure.querySelector(".legend button").getAttribute("aria-pressed");
   move(over(), "mousedown", 0.2, 0.5);
   move(over(), "mousemove", 0.4, 0.5);
   move(over(), "mouseup", 0.4, 0.5);
-  await wait();
+  await until(() => !whole.disabled);
   found.whole.push(whole.disabled);
   whole.click();
-  await wait();
+  await until(() => whole.disabled);
   found.whole.push(whole.disabled);
   log.click();
-  await wait();
+  await until(() => log.getAttribute("aria-pressed") === "true");
   found.log = log.getAttribute("aria-pressed");
   found.canvas = figure.querySelectorAll("canvas").length;
   found.wide = document.documentElement.scrollWidth <= window.innerWidth;

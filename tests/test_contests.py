@@ -169,6 +169,16 @@ def test_a_phase_diagram_enters_every_candidate_once_and_checks_winners_alone(mo
         found[0].keeps("other")
 
 
+def test_a_phase_diagram_says_that_hidden_nodes_are_too_narrow():
+    def tasks(strength):
+        data = nr.Dataset({"x": np.eye(3)}, {"y": np.diag([strength, 2.0, 1.0])})
+        return {n: (nr.Architecture.chain(3, w, 3), data) for n, w in (("two", 2), ("ten", 10))}
+
+    phases = nr.phase_diagram(tasks, "strength", [3.0, 4.0], start=1e-3, criterion=1.5)
+    inexact = [sentence.text for sentence in phases.sentences() if sentence.id == "inexact"]
+    assert len(inexact) == 1 and "two" in inexact[0]
+
+
 def test_trained_networks_on_a_phase_diagram():
     phases = nr.phase_diagram(gatings, "delta", [0.0, 2.0], scale=1e-3)
     ax = phases.plot(trained=([0.0, 2.0], [[1.0, 2.0, 3.0], [4.0, 5.0, np.inf]]))

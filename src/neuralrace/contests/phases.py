@@ -19,7 +19,6 @@ from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, posit
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.progress import progress
-from neuralrace.reduction.find_blocks import Exactness
 from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import TIME, Result, Sentence, framed
@@ -288,9 +287,10 @@ class PhaseDiagram(Result):
         for name, values in self.unknown.items():
             text = f"{name} at {len(values)} of {len(self.values)} values: when it learns is not "
             yield Sentence("unknown", f"{text}known.")
-        if not Exactness(self.residual):
-            text = f"Reductions are approximate: couplings up to {self.residual:.1e} are dropped."
-            yield Sentence("inexact", text)
+        entered = (each for contest in self.contests.values() for each in contest.entrants.items())
+        inexact = {n: entrant.race.exactness for n, entrant in entered if not entrant.race.is_exact}
+        for name, exactness in inexact.items():
+            yield Sentence("inexact", f"{name}: its reduction is {exactness}.")
 
 
 @door

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from neuralrace.analysis.representations import finite_array, over_runs, ratio, weights_of_runs
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
-from neuralrace.errors import check_kind, require
+from neuralrace.errors import require
 from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
@@ -125,7 +125,6 @@ def kernel_travel(net: Network, weights: WeightsLike, data: Sampled) -> Float[np
 
 
 def runs_of(net: Network, weights: WeightsLike) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
-    check_kind("net", net, Network, "pass the network first: tangent_kernel(net, weights, data)")
     with jax.enable_x64(True):
         return weights_of_runs(net.arch, weights)
 

@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array
 from neuralrace.dataset import Dataset, Sampled, check_moments
 from neuralrace.door import door
-from neuralrace.errors import check_kind, require
+from neuralrace.errors import require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import LARGEST
 from neuralrace.types import ArrayLike, Count, WeightsLike
@@ -55,8 +55,6 @@ def over_runs(
 
     `measure` is a key of the compilation cache: one that compares equal is not compiled again.
     """
-    check_kind("net", net, Network, "pass the network first, then the weights and the data")
-    check_kind("data", data, Dataset, "gate each of the two datasets that tasks.routing returns")
     check_moments(data)
     with jax.enable_x64(True):
         lead, stacked = weights_of_runs(net.arch, weights)

@@ -13,7 +13,7 @@ from neuralrace.analysis import projected
 from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.dataset import Dataset, check_moments, check_unweighed, matched
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
@@ -55,8 +55,6 @@ class LinearTask:
 
 def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> LinearTask:
     """The correlations of a dataset; `net` must be an ungated chain (of `edges` edges)."""
-    check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
-    check_kind("data", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
     chain_edges(net, edges)
     full = matched(net.arch, data)
     check_moments(full)
@@ -167,7 +165,7 @@ def plateaus(
 
     ```
     """
-    _check_run(run)
+    check_single("run", run)
     slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
     flat = np.concatenate([[False], slopes <= slope, [False]])
     starts = np.flatnonzero(flat[1:] & ~flat[:-1])
@@ -194,7 +192,7 @@ def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
 
     ```
     """
-    _check_run(run)
+    check_single("run", run)
     if "map" in run.values:
         return np.asarray(run.values["map"], np.float64)
     if "weights" not in run.values or run.net is None:
@@ -209,12 +207,6 @@ def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
     for edge in edges[1:]:
         product = np.asarray(run.values["weights"][edge], np.float64) @ product
     return product
-
-
-def _check_run(run: Trajectory) -> None:
-    made_by = "what nr.train, nr.flow or nr.linear.lambda_balanced returned"
-    check_kind("run", run, Trajectory, made_by)
-    check_single("run", run)
 
 
 @door

@@ -49,7 +49,6 @@ WAITING = {
     "populations/moments",
     "populations/size",
     "rules/graphs",
-    "rules/who-wins",
     "talk/convolutions",
 }
 """Rows that have not been measured at full size yet."""

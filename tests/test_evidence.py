@@ -244,7 +244,7 @@ def test_a_missed_measure_outweighs_a_missed_limit():
     assert (entry.verdict, entry.qualifications) == (Verdict.QUALIFIED, ("only to 3.0",))
     assert replace(entry, found=(Found(0.0), Found(3.0))).verdict is Verdict.FAILS
     page = page_of(entry)
-    assert "| limit | limit | ≤ 2 | our choice | 3 | – | **missed** |" in page
+    assert "| limit: limit | ≤ 2, our choice | 3 | **missed** |" in page
     assert "**Holds with a qualification.**\n- only to 3.0" in page
 
 

@@ -215,8 +215,7 @@ def test_deep_networks_start_from_a_number() -> None:
     race = nr.reduce(nr.Architecture.chain(2, 8, 8, 2), data)
     form = race.closed_form(0.1).modes["mode1"]
     assert race.modes(0.1).half_time[0] == pytest.approx(float(form.time_to(form.final / 2)))
-    what, fix = "known for pathways of two edges alone", "race.modes(0.1) starts every edge"
-    with says(what, got="scale = 0.1", wanted="input → hidden → output", fix=fix):
+    with refuses("scale"):
         race.modes(scale=0.1)
 
 

@@ -112,3 +112,13 @@ def test_bad_arguments():
     with refuses("q2_1"):
         data = nr.tasks.in_context_regression(np.eye(2), 3, heads=2)
         nr.reduce(nr.Architecture.linear_attention(2, heads=1), data)
+
+
+def test_sequences_are_learned_from_their_moments_as_by_the_network():
+    data = nr.tasks.in_context_regression(np.diag([0.6, 0.4]), 5, heads=2, samples=50, key=0)
+    net = nr.GDLN(nr.Architecture.linear_attention(2, 2))
+    weights, times = net.init(1, scale=0.3), np.linspace(0, 200, 21)
+    from papers.attention import plateaus
+
+    found = plateaus.on_sequences(data, weights, times)
+    np.testing.assert_allclose(found, nr.flow(net, weights, data, times=times).loss, atol=1e-8)

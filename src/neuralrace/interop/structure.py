@@ -173,12 +173,12 @@ def check_same(
     few = data.take(slice(0, 16))
     dtype = np.result_type(*weights.values())
     mine = np.stack(list(outputs_of(net, weights, few).values()), axis=1)
-    if has_steps(few):
-        x, read = sequences_in(few), steps_read(few)
+    read = steps_read(few) if has_steps(few) else []
+    if read:
+        x = sequences_in(few)
     else:
         (x,) = (np.asarray(x) for node, x in few.x.items() if node in net.arch.sizes)
-        read = None
-    turned = lambda a: a.swapaxes(0, 1) if read is not None and a.ndim == 3 else a
+    turned = lambda a: a.swapaxes(0, 1) if read and a.ndim == 3 else a
     x = x if batch_first else turned(x)
     try:
         theirs = np.asarray(run(np.asarray(x, dtype)))
@@ -190,7 +190,7 @@ def check_same(
             fix="pass the inputs as they enter the first layer, flattened",
         ) from error
     theirs = theirs if batch_first else turned(theirs)
-    every = theirs.ndim == 3 and read is not None
+    every = theirs.ndim == 3 and bool(read)
     theirs = theirs[:, [t for t in read if t < theirs.shape[1]]] if every else theirs[:, None]
     size = max(float(np.abs(mine).max()), 1e-30)
     apart = float(np.abs(mine - theirs).max()) if mine.shape == theirs.shape else np.inf

@@ -406,5 +406,6 @@ def check_against(
             inputs = torch.as_tensor(x, device=parameter.device)  # pyright: ignore
             return model(inputs).detach().cpu().numpy()
 
-    first = (m.batch_first for m in model.modules() if hasattr(m, "batch_first"))
+    parts: Any = model
+    first = (m.batch_first for m in parts.modules() if hasattr(m, "batch_first"))
     check_same(net, weights, data, run, batch_first=bool(next(first, True)))

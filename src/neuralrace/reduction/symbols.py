@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -359,8 +359,8 @@ def _by_paths(mode: WrittenMode, B: Sequence[sympy.Expr]) -> list[sympy.Expr]:
     ]
 
 
-def _by_power() -> tuple[sympy.IndexedBase, sympy.IndexedBase]:
-    """S_k and D_k, of the path with k steps."""
+def _by_power() -> tuple[Any, Any]:
+    """S_k and D_k, of the path with k steps; SymPy's own annotation of what [k] gives is wider."""
     import sympy
 
     return sympy.IndexedBase("S", real=True), sympy.IndexedBase("D", real=True)
@@ -374,22 +374,23 @@ def _by_powers(mode: WrittenMode, B: Sequence[sympy.Expr]) -> list[sympy.Expr]:
     of = mode.powers
     assert of is not None
     k = sympy.Symbol("k", integer=True, nonnegative=True)
-    powers: list[sympy.Expr | int] = of.powers.tolist()
+    powers: list[Any] = of.powers.tolist()
     powers[of.place] = k
-    slope = lambda m: sympy.Mul(
+    slope: Callable[[int | None], Any] = lambda m: sympy.Mul(
         *(b ** (n - int(i == m)) for i, (b, n) in enumerate(zip(B, powers, strict=True)))
     )
     strength = slope(None)
     brake = _drive_and_brake()[1] if len(of.D) == 1 else D[k]
     error = S[k] - brake * strength
     slopes = [n * slope(m) for m, n in enumerate(powers)]
-    return [
+    right: list[Any] = [
         sympy.Sum(
             error * sympy.Add(*(number(x) * s for x, s in zip(row, slopes, strict=True) if x)),
             (k, of.first, of.last),
         )
         for row in mode.paths.mix
     ]
+    return right
 
 
 def _polynomial(system: PolynomialSystem, k: int, B: Sequence[sympy.Expr]) -> sympy.Expr:
@@ -431,7 +432,7 @@ def statistics_in_symbols(mode: WrittenMode, form: Form = "paths") -> dict[sympy
     if mode.powers is not None:
         S, D = _by_power()
         powers = mode.powers
-        numbers = {S[powers.first + i]: float(s) for i, s in enumerate(powers.S)}
+        numbers: dict[Any, float] = {S[powers.first + i]: float(s) for i, s in enumerate(powers.S)}
         if len(powers.D) == 1:
             return numbers | {_drive_and_brake()[1]: float(powers.D[0])} | decay
         return numbers | {D[powers.first + i]: float(d) for i, d in enumerate(powers.D)} | decay

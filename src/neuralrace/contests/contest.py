@@ -32,7 +32,7 @@ from neuralrace.contests.times import (
     tied_first,
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, with_bias
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reln.explained.aligned import gating_of

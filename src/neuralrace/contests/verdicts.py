@@ -18,7 +18,7 @@ from neuralrace.contests.times import (
     initial_loss,
     moments,
 )
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, with_bias
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress

@@ -137,8 +137,8 @@ def split_neurons(
                 of_edge[edge][k] + TRANSPOSED * turned for edge, turned in arch.matrices[tie]
             ]
     sizes = {name: len(members) for v in arch.sizes for name, members in parts[v]}
-    counts = {name: c for v, c in data.loss_weight.items() for name, _ in parts[v]}
-    split = replace(data, x=x, y=y, gates=gates, loss_weight=counts)
+    loss_weight = {name: c for v, c in data.loss_weight.items() for name, _ in parts[v]}
+    split = replace(data, x=x, y=y, gates=gates, loss_weight=loss_weight)
     graph = Architecture(sizes, edges, ties, frozen)
     return SplitNetwork(graph, split, arch, parts, pieces)
 

@@ -12,6 +12,7 @@ from neuralrace.explorer.trust import Trust
 from neuralrace.reduction import Race
 from neuralrace.reln.explained import settling
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
+from tests.test_errors import refuses
 
 
 def gatings(delta: float, total: int = 16) -> dict:
@@ -129,9 +130,9 @@ def test_a_reference_that_learns_nearly_all_is_not_said_to_learn_only_all():
 def test_an_average_start_needs_no_name():
     data = nr.Dataset({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
     race = nr.reduce(nr.Architecture.chain(2, 4, 4, 1), data)
-    with pytest.raises(NeuralRaceError, match="the race has"):
+    with refuses("the race"):
         nr.contests.expected_start(race, 1e-3)
-    with pytest.raises(NeuralRaceError, match="candidate 'deep' has"):
+    with refuses("deep"):
         nr.contest({"deep": race}, scale=1e-3)
 
 

@@ -39,7 +39,7 @@ def state(trust):
     made["task"] |= {"x": ["size", "night", "season"], "y": ["active", "hunts"]}
     made["network"] = {"widths": 8, "scale": 1e-2}
     made["training"] = {"learning_rate": 0.1, "steps": 20, "seeds": 1, "key": 0}
-    made["contest"] |= {"check": False}
+    made["contest"] |= {"check": False, "criterion": 0.5}
     return made
 
 

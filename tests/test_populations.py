@@ -1,5 +1,7 @@
 """Populations: second moments in place of samples, and what refuses them."""
 
+import dataclasses
+
 import numpy as np
 import optax
 import pytest
@@ -234,3 +236,19 @@ def test_bad_mixtures_and_chunks():
         nr.Dataset.from_moments(iter([1, 2]))
     with refuses("chunk"):
         nr.Dataset.from_moments(iter([POPULATION]))
+
+
+def test_parts_of_a_mixture_have_gates_of_one_width():
+    part = lambda width: nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)}, {"h": np.ones((2, width))})
+    with refuses("h"):
+        nr.Dataset.mixture({"a": (0.5, part(3)), "b": (0.5, part(4))})
+
+
+def test_moments_without_yy_stay_without_noise():
+    """Taken and given again, one by one or beside moments that have them."""
+    whole = nr.Dataset.from_moments([[1.0]], [[1.0]])
+    bare = dataclasses.replace(whole.moments()[0], yy=None)
+    (again,) = nr.Dataset.from_moments([bare]).moments()
+    np.testing.assert_allclose(again.yy["y", "y"], 1.0)
+    with refuses("yy"):
+        nr.Dataset.from_moments([bare, whole.moments()[0]])

@@ -155,3 +155,10 @@ def test_sliders_move_the_race(chromium, tmp_path):
     assert page.locator("#end").inner_text() == before
     assert complaints == []
     page.close()
+
+
+@pytest.mark.parametrize("start", [0.0, {"W1": 0.0, "W2": 1e-3}])
+def test_a_start_of_zero_has_a_page(start):
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
+    race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+    assert _data(race.to_html(start=start))["kinds"]

@@ -105,3 +105,29 @@ def test_the_contest_says_why_one_comes_later():
     alone = nr.Architecture.chain(1, 4, 1)
     plain = nr.Dataset.from_moments([[1.0]], [[0.5]])
     assert nr.reduce(alone, plain).modes(1e-3).stages == ()
+
+
+@pytest.mark.parametrize("shared", [0.5, 1.0])
+def test_pathways_that_are_alike_are_learned_at_once(shared):
+    """Mirror images, and two that see the same input: both rest at 1 / (1 + correlation)."""
+    arch, data = late(np.array([[1, shared], [shared, 1]]), np.ones(2), 4.0)
+    stages = nr.reduce(arch, data).modes(1e-8).stages
+    assert [stage.path[1] for stage in stages] == ["0", "1"]
+    assert stages[0].time == stages[1].time
+    for stage in stages:
+        assert stage.level == pytest.approx(1 / (1 + shared))
+        assert abs(stage.error) < 0.05
+
+
+def test_a_stage_that_the_solver_does_not_reach_has_no_error():
+    """One input is a millionth of the other."""
+    arch, data = late(np.array([[4, 1e-6], [1e-6, 1e-12]]), np.array([5, 2e-6]), 8.0)
+    stages = nr.reduce(arch, data).modes(1e-3).stages
+    assert [stage.path[1] for stage in stages] == ["0", "1"]
+    assert np.isnan(stages[1].solved) or abs(stages[1].error) < 0.01
+
+
+def test_stages_are_those_of_plain_gradient_flow():
+    arch, data = late(np.array([[4.0, 1], [1, 1]]), np.array([5.0, 2]), 8.0)
+    race = nr.reduce(arch, data)
+    assert race.modes(1e-3).stages and not race.modes(1e-3, weight_decay=0.5).stages

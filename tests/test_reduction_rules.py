@@ -197,3 +197,28 @@ def test_the_polar_factor_is_exact():
     assert (np.sum(moved * gradient["W"])) == pytest.approx(
         -0.5 * np.linalg.svd(gradient["W"])[1].sum()
     )
+
+
+@pytest.mark.parametrize(("decay", "until"), [(3.0, 1000.0), (0.8, 3000.0)])
+def test_weights_that_decay_to_nothing_are_followed_to_the_end(decay, until):
+    """Two modes of s = 1.5 and .5, d = .5: those that decay outweighs end at 0."""
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
+    race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+    ends = np.maximum((np.array([1.5, 0.5]) - decay) / 0.5, 0.0)
+    wanted = (((np.array([3.0, 1.0]) - ends) ** 2) / 4).sum()
+    loss = race.solve(times=[0, until], start=1e-3, weight_decay=decay).loss
+    assert loss[-1] == pytest.approx(wanted, rel=1e-8)
+
+
+def test_muon_leaves_directions_without_a_gradient_alone():
+    """Weights in float32 learn inputs of two directions of six."""
+    rng = np.random.default_rng(1)
+    x = np.float32(rng.normal(size=(50, 2)) @ rng.normal(size=(2, 6)))
+    data = nr.Dataset({"x": x}, {"y": x[:, :2]})
+    net = nr.GDLN(nr.Architecture.chain(6, 20, 2))
+    begin = {e: np.float32(w) for e, w in net.init(0, scale=1e-3).items()}
+    rule = nr.dynamics.muon(1e-3)
+    end = nr.train(net, begin, data, optimizer=rule, steps=300).final
+    aside = np.linalg.svd(x)[2][2:]
+    moved = np.asarray(end["W1"], float) - begin["W1"]
+    assert np.linalg.norm(moved @ aside.T) < 1e-4 * np.linalg.norm(moved)

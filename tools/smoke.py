@@ -30,6 +30,8 @@ DATA = [
     "explorer/web/explorer.css",
     "plot/neuralrace.mplstyle",
     "py.typed",
+    "reduction/web/race.html",
+    "reduction/web/race.js",
     "report/assets/page.css",
     "report/assets/page.js",
     "report/assets/uPlot.LICENSE",

@@ -28,13 +28,14 @@ SETTINGS = {
     "seeds": Setting(5, "initial weights", "ours", quick=1),
 }
 
-GATINGS = {"common": nr.tasks.common_pathway, "per cue": nr.tasks.pathway_per_cue}
-"""One pathway that is always on, and one for each cue."""
+GATINGS = {"common": "common_pathway", "per cue": "pathway_per_cue"}
+"""One pathway that is always on, and one for each cue: functions of `nr.tasks`."""
 
 
 def _race(T: int, cue: float, gating: str, s: Settings, seed: int) -> nr.Trajectory:
     """The loss that is predicted from the initial weights of one network."""
-    arch, data = GATINGS[gating](nr.tasks.cued_accumulation(2, T, cue=cue), s["hidden"])
+    build = getattr(nr.tasks, GATINGS[gating])
+    arch, data = build(nr.tasks.cued_accumulation(2, T, cue=cue), s["hidden"])
     race, weights = nr.reduce(arch, data), _weights(nr.GDLN(arch), s)
     start = race.start({name: w[seed] for name, w in weights.items()})
     return race.solve(times=_times(s), start=start, rtol=1e-8)
@@ -81,7 +82,8 @@ def compute(settings: Settings) -> xarray.Dataset:
         relu.append(_trained(net, data, s))
     T = max(s["steps"])
     predicted, linear = [], []
-    for gating, build in GATINGS.items():
+    for gating, name in GATINGS.items():
+        build = getattr(nr.tasks, name)
         arch, data = build(nr.tasks.cued_accumulation(2, T, cue=s["shown"]), s["hidden"])
         seeds = range(s["seeds"])
         predicted.append([relative(_race(T, s["shown"], gating, s, k).loss) for k in seeds])

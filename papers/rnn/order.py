@@ -89,7 +89,7 @@ def _asked(steps: int, profile: str, size: float, decay: float) -> nr.Dataset:
     return nr.tasks.sequences(x, size * x[:, :, 0] @ part[:, None] / np.linalg.norm(part))
 
 
-def participation(values: np.ndarray) -> np.ndarray:
+def participation(values: np.ndarray) -> np.ndarray | np.floating:
     """The effective rank of singular values (…, K): (Σ s²)² / Σ s⁴.
 
     ```python

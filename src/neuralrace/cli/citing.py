@@ -15,7 +15,8 @@ FILE = Path(__file__).with_name("citations.bib")
 """All entries; they say the same as CITATION.cff."""
 
 PAPERS = {"nrr": "saxe2022race", "mhs": "jarvis2025haste", "talk": "saxe_talk"}
-"""The entries of the papers whose figures are reproduced."""
+PAPERS |= dict.fromkeys(("rnn", "attention", "multimodal"), "neuralrace")
+"""What figures cite: the paper that they are from, or this package, whose own they are."""
 
 
 def entries() -> dict[str, str]:

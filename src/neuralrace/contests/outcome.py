@@ -208,7 +208,7 @@ def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentenc
         for _, stages in groupby(
             stages_of(entrant.race, entrant.start, solve=False), lambda stage: stage.block
         ):
-            yield Sentence("stages", f"{name}, {told(list(stages))}")
+            yield Sentence("stages", f"{name}, {told(list(stages), compared=False)}")
         if not entrant.race.is_exact:
             yield Sentence("inexact", f"{name}: its reduction is {entrant.race.exactness}.")
     yield from lead_sentences(found, leads)

@@ -109,7 +109,16 @@ def _summed(
 def summed(several: Iterable[Moments]) -> tuple[Moments, ...]:
     """The moments of all, class by class; weights are normalised to sum to one."""
     classes: dict[Hashable, list[Any]] = {}
+    noted = set()
     for one in several:
+        noted.add(one.yy is None)
+        require(
+            len(noted) == 1,
+            "some of these moments have yy, and others do not",
+            got="moments with ⟨y yᵀ⟩ and without",
+            wanted="the same moments of every part",
+            fix="leave out yy where targets are without noise, or give it everywhere",
+        )
         key = tuple((name, gate.tobytes()) for name, gate in sorted(one.gates.items()))
         fields = (one.xx, one.yx, one.yy or {})
         held = classes.setdefault(key, [one, 0.0, {}, {}, {}])
@@ -137,7 +146,8 @@ def summed(several: Iterable[Moments]) -> tuple[Moments, ...]:
         Moments(
             weight / total,
             first.gates,
-            *({pair: matrix / weight for pair, matrix in sums.items()} for sums in fields),
+            *({pair: matrix / weight for pair, matrix in sums.items()} for sums in fields[:2]),
+            None if True in noted else {pair: sums / weight for pair, sums in fields[2].items()},
         )
         for first, weight, *fields in classes.values()
         if weight > 0

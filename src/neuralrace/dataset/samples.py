@@ -649,6 +649,13 @@ def _mixed(parts: Sequence[tuple[float, Dataset]]) -> Dataset:
     for name in dict.fromkeys(name for data in several for name in data.gates):
         each = [np.asarray(data.gates.get(name, np.ones(data.n_samples))) for data in several]
         wide = max(each, key=np.ndim).shape[1:]
+        require(
+            all(g.shape[1:] in ((), wide) for g in each),
+            f"the parts of a mixture have gates {name!r} of different widths",
+            got=", ".join(str(g.shape[1:]) for g in each),
+            wanted="one gate per sample, or the same number of neurons in each part",
+            fix="give each part a gate for every neuron of the node",
+        )
         gates[name] = np.concatenate(
             [g if g.ndim > len(wide) else np.repeat(g[:, None], wide[0], 1) for g in each]
         )

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from optax import GradientTransformation
 
 CUT = 1e-12
-"""Singular values of a gradient up to this part of the largest are left out: they are rounding."""
+"""Singular values of a gradient up to this part of the largest are left out: they are rounding.
+
+So are those up to the rounding of the largest in the precision of the weights.
+"""
 
 
 @door
@@ -29,8 +32,9 @@ def muon(
 
     The rate is a number or a schedule of optax. G is the gradient of a matrix or, with `momentum`
     μ, the sum V ← μV + G. Its polar factor U Vᵀ has the same speed in every direction, whatever the
-    singular value. Singular values up to `cut` times the largest are left out. Within that limit no
-    direction depends on the others: therefore the rule keeps the blocks of a race
+    singular value. Singular values up to `cut` times the largest are left out, and those that are
+    rounding in the precision of the weights. Within that limit no direction depends on the others:
+    therefore the rule keeps the blocks of a race
     (`nr.reduction.keeps_blocks`). The usual Muon (Jordan et al. 2024; `optax.contrib.muon`) has an
     approximate polar factor: a few Newton–Schulz steps after division by the norm of the whole
     matrix, which couples the blocks.
@@ -60,7 +64,8 @@ def muon(
             fix="optax.multi_transform gives other arrays a rule of their own",
         )
         u, s, vt = jnp.linalg.svd(matrix, full_matrices=False)
-        return (u * (s > cut * s[0])) @ vt
+        rounding = max(matrix.shape) * jnp.finfo(matrix.dtype).eps
+        return (u * (s > max(cut, rounding) * s[0])) @ vt
 
     orthogonal = optax.stateless(lambda updates, _: jax.tree.map(polar, updates))
     parts = [orthogonal, optax.scale_by_learning_rate(rate)]

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from neuralrace.dynamics import StoppedError
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.polynomial import scalar_race
 from neuralrace.reduction.start import Start
-from neuralrace.text import percent
+from neuralrace.text import percent, several
 from neuralrace.tolerances import EQUAL, NOISE
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ class Stage:
 
     `alone` is the rate S of the pathway at zero weights, and `rate` that at which it grew last,
     when those before it were learned. `level` is its strength when it is learned and `time` the
-    time to half of it. `solved` is that time in the solution from the same start; NaN if never.
+    time to half of it. `solved` is that time in the solution from the same start; NaN where it is
+    not reached within one and a half times the last of these times, or not known.
 
     ```python
     >>> import neuralrace as nr
@@ -69,19 +72,28 @@ class Stage:
         return self.time / self.solved - 1
 
 
-def told(stages: Sequence[Stage]) -> str:
-    """In a sentence, in which order the pathways of a block are learned, and why."""
-    first, *others = stages
+def told(stages: Sequence[Stage], compared: bool = True) -> str:
+    """In a sentence, in which order the pathways of a block are learned, and why.
+
+    `compared` says whether the solution was asked for its times.
+    """
+    first = stages[0]
     text = f"{first.block}: {first.path} is learned first (t = {first.time:.3g})"
-    for stage in others:
+    for before, stage in pairwise(stages):
         change = ""
         if abs(stage.rate - stage.alone) > EQUAL * abs(stage.alone):
             slower = stage.rate < stage.alone
-            word = "slowed" if slower else "sped up"
-            change = f", {word} by what is learned from s = {stage.alone:.3g} to {stage.rate:.3g}"
-        text += f", then {stage.path} (t = {stage.time:.3g}{change})"
+            changed = "slowed" if slower else "sped up"
+            change = (
+                f", {changed} by what is learned from s = {stage.alone:.3g} to {stage.rate:.3g}"
+            )
+        word = "then" if stage.time > before.time else "with it"
+        text += f", {word} {stage.path} (t = {stage.time:.3g}{change})"
     known = [abs(stage.error) for stage in stages if stage.error == stage.error]
     off = f"; from this start they are off by at most {percent(max(known))}" if known else ""
+    if compared and len(known) < len(stages):
+        missing = several([stage.path for stage in stages if stage.error != stage.error])
+        off += f"; whether {missing} gets there from this start is not known"
     return f"{text}. These times are to leading order in a small start{off}."
 
 
@@ -135,14 +147,16 @@ def _stages(block: Block, weights: dict[str, float]) -> list[Stage]:
         }
         if not wait:
             return stages
-        k = min(wait, key=lambda each: wait[each])
-        time += wait[k]
-        done += rate * wait[k]
-        strength = levels[k]
-        learned = [j for j in (*learned, k) if strength[j] > 0]
-        name, level = "-".join(rows[k]), float(sign[k] * strength[k])
-        numbers = (float(S[k]), float(rate[k]), level, float(time), math.nan)
-        stages.append(Stage(block.name, name, *numbers))
+        least = min(wait.values())
+        now = [k for k in wait if wait[k] - least <= EQUAL * (time + least)]  # at once
+        time += least
+        done += rate * least
+        strength = _together(S, brake, [*learned, *now])
+        learned = [j for j in (*learned, *now) if strength[j] > 0]
+        for k in now:
+            name, level = "-".join(rows[k]), float(sign[k] * strength[k])
+            numbers = (float(S[k]), float(rate[k]), level, float(time), math.nan)
+            stages.append(Stage(block.name, name, *numbers))
         if len(stages) > 2 * len(rows):
             return []
 
@@ -182,7 +196,10 @@ def _timed(race: Race, index: int, start: Start, stages: list[Stage]) -> list[St
         return stages
     near = [np.linspace(0.8 * stage.time, 1.2 * stage.time, SEEN // 4) for stage in stages]
     times = np.unique(np.concatenate([np.linspace(0.0, 1.5 * last, SEEN), *near]))
-    solution = race.solve(times=times, start=start)
+    try:
+        solution = race.solve(times=times, start=start)
+    except StoppedError:  # the solver gave up: how far the leading order is off is not known
+        return stages
     strengths = solution.values.get("pathways", {}).get(race.blocks[index].name, {})
     found = []
     for stage in stages:

@@ -364,7 +364,7 @@ def modes_of(
         () if label is None else _alike(item_names, [found[2] for found in loadings]),
         tuple(tuple(scalar[i].name for i in group) for group in groups_of_copies(scalar)),
         begin,
-        stages_of(race, begin),
+        () if law and law.settings else stages_of(race, begin),
     )
 
 

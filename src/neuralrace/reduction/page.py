@@ -228,7 +228,8 @@ def _loss(modes: Sequence[WrittenMode], times: np.ndarray) -> np.ndarray:
     total = np.zeros(len(times))
     for mode in modes:
         velocity = lambda _, b, system=mode.system: system.velocity_at(b)
-        least = RTOL * float(np.abs(mode.start).min())
+        sizes = np.abs(mode.start[mode.start != 0])
+        least = RTOL * float(sizes.min(initial=1.0))
         span = (0.0, float(times[-1]))
         path = solve_ivp(velocity, span, mode.start, "LSODA", times, rtol=RTOL, atol=least).y
         total = total + mode.system.loss_at(path.T)

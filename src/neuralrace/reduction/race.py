@@ -262,9 +262,10 @@ class Race(Result):
         entry by itself, and clipping by the global norm couples the blocks. The rule is then
         applied to the weights of each block. Times are those of `nr.train`: learning_rate · step
         (over 1 − μ with momentum) where the optimizer is `optax.sgd`, with decay or without,
-        otherwise the number of steps. Where hidden neurons are shared by two-edge pathways that do
-        not start decoupled, those are followed together, which is exact; deeper ones then start as
-        `start` says, which is an approximation under any rule.
+        otherwise the number of steps. From weights that are not decoupled, decay and momentum start
+        from the growing halves as gradient flow does, which is an approximation; with rates that
+        differ, and under any other optimizer, two-edge pathways that share hidden neurons are
+        followed together, which is exact. Deeper ones start as `start` says under any rule.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
         as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the

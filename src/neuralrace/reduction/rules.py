@@ -35,7 +35,10 @@ SCALES = (1e-6, 1.0, 1e6)
 """The sizes of gradients at which a rule is tested, with weights of size 1."""
 
 SMALL_WEIGHTS = 1e-6
-"""The size of weights at which a rule is tested besides, with gradients of size 1."""
+"""The size of weights at which a rule is tested besides, with gradients of size 1.
+
+Beside larger weights, rounding would hide the updates.
+"""
 
 BESIDE = (1e-3, 1.0, 1e3)
 """The size of one block beside the other in the tests."""
@@ -125,8 +128,8 @@ def keeps_blocks(
     node, U(R W Q, R G Q) = R U(W, G) Q, if what a block moves by does not depend on the others, and
     if zeros around a block leave its updates as they are. Then each block learns by the rule as if
     it were alone. This is tested, not proved: on random block-diagonal weights *and* gradients,
-    over several steps with the rule's own memory, for gradients and weights of sizes from 1e-6 to
-    1e6, and blocks of unequal size.
+    over three steps with the rule's own memory (what it does later is not seen), for gradients
+    of sizes from 1e-6 to 1e6, weights of size 1 and 1e-6, and blocks of unequal size.
 
     **Arguments:** `arch` is the network whose edges the rule is to know by name, by default a chain
     of the edges W1 and W2.

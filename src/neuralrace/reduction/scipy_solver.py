@@ -136,7 +136,7 @@ def flowed(
         if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
-        span = growth * largest / max(speed, TINY)
+        span = growth * largest / speed if speed > TINY else np.inf  # all has decayed
         first = first or span
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]

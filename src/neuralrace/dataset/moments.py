@@ -142,14 +142,16 @@ def summed(several: Iterable[Moments]) -> tuple[Moments, ...]:
         wanted="at least one dataset",
         fix="an iterator can be gone through once: make a new one",
     )
+    mean = lambda sums, weight: {pair: matrix / weight for pair, matrix in sums.items()}
     return tuple(
         Moments(
             weight / total,
             first.gates,
-            *({pair: matrix / weight for pair, matrix in sums.items()} for sums in fields[:2]),
-            None if True in noted else {pair: sums / weight for pair, sums in fields[2].items()},
+            mean(xx, weight),
+            mean(yx, weight),
+            None if True in noted else mean(yy, weight),
         )
-        for first, weight, *fields in classes.values()
+        for first, weight, xx, yx, yy in classes.values()
         if weight > 0
     )
 

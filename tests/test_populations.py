@@ -238,6 +238,11 @@ def test_bad_mixtures_and_chunks():
         nr.Dataset.from_moments(iter([POPULATION]))
 
 
+def test_the_explorer_refuses_a_population():
+    with refuses("data"):
+        nr.explore((ARCH, POPULATION))
+
+
 def test_parts_of_a_mixture_have_gates_of_one_width():
     part = lambda width: nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)}, {"h": np.ones((2, width))})
     with refuses("h"):

@@ -162,8 +162,10 @@ def _begin(what: Any, tables: Path) -> tuple[dict[str, Any] | None, Trust]:
     if isinstance(what, tuple) and len(what) == 2:
         arch, data = what
         if isinstance(arch, Architecture) and isinstance(data, Dataset):
+            from neuralrace.dataset import require_samples
             from neuralrace.explorer.showing import state_of_pair
 
+            require_samples(data, "data of a page that shows samples and trains ReLU networks")
             return state_of_pair(arch, data), Trust(tables)
     raise NeuralRaceError(
         "this cannot be explored",

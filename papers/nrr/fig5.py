@@ -356,6 +356,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
                 rests=Basis.PAPER,
             )
             for name, label in (("theory", "race"), ("random", "from random weights, median"))
+            if len(P) > 1
         ),
         stated(
             "converged",

@@ -51,7 +51,15 @@ Weights: TypeAlias = dict[str, Matrix]
 
 
 class Property(Enum):
-    """What a rule must have so that blocks learn by it as the network does."""
+    """What a rule must have so that blocks learn by it as the network does.
+
+    ```python
+    >>> from neuralrace.reduction import Property
+    >>> [each.name for each in Property]
+    ['ROTATIONS', 'BLOCKS', 'PADDING']
+
+    ```
+    """
 
     ROTATIONS = "commutes with rotations of every node"
     BLOCKS = "treats blocks one by one"

@@ -78,7 +78,7 @@ def _gates(features: np.ndarray, heads: int) -> dict[str, Any]:
 def _roots(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, the largest first, and rows R with RᵀR = Λ: its eigenvectors by their roots."""
     scale = float(np.abs(covariance).max(initial=0.0))
-    square = covariance.shape == 2 * covariance.shape[:1] and 0 < scale < np.inf
+    square = covariance.ndim == 2 and len(set(covariance.shape)) == 1 and 0 < scale < np.inf
     size, turn = np.linalg.eigh(covariance) if square else (np.array([np.nan]), covariance)
     require(
         square

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from neuralrace.errors import NeuralRaceError, install_extra
+from neuralrace.errors import NeuralRaceError, install_extra, require
 from neuralrace.explorer.page import bundle, styles
 from neuralrace.explorer.trust import Trust
 
@@ -162,10 +162,15 @@ def _begin(what: Any, tables: Path) -> tuple[dict[str, Any] | None, Trust]:
     if isinstance(what, tuple) and len(what) == 2:
         arch, data = what
         if isinstance(arch, Architecture) and isinstance(data, Dataset):
-            from neuralrace.dataset import require_samples
             from neuralrace.explorer.showing import state_of_pair
 
-            require_samples(data, "data of a page that shows samples and trains ReLU networks")
+            require(
+                not data.is_population,
+                "the explorer shows samples and trains ReLU networks on the data",
+                got=data,
+                wanted="a Dataset of samples",
+                fix="a population has second moments alone: draw samples from the distribution",
+            )
             return state_of_pair(arch, data), Trust(tables)
     raise NeuralRaceError(
         "this cannot be explored",

@@ -13,6 +13,7 @@ from tests.explorer_help import xor_state
 
 @pytest.mark.browser
 def test_a_chart_is_zoomed_and_clicked(page):
+    page.settled()  # what comes later moves the chart
     over = page.page.locator(".race .u-over").first
     box = over.bounding_box()
     middle = box["y"] + box["height"] / 2

@@ -137,13 +137,13 @@ def test_unequal_totals_of_neurons_are_said_and_made_equal(animals):
     assert totals.is_hidden()
     animals.page.locator(".tab", has_text="one").first.click()
     animals.button("Add a pathway").click()
-    totals.get_by_text("one 128 and by_season 64").wait_for()
+    totals.get_by_text("one 200 and by_season 100").wait_for()
     animals.button("Add a pathway").click()
-    totals.get_by_text("one 192 and by_season 64").wait_for()
-    animals.button("Give each 64").click()
+    totals.get_by_text("one 300 and by_season 100").wait_for()
+    animals.button("Give each 100").click()
     totals.wait_for(state="hidden")
     widths = [field.input_value() for field in animals.page.locator(".pathway .number").all()]
-    assert sorted(widths) == ["21", "21", "22"]
+    assert sorted(widths) == ["33", "33", "34"]
     animals.check()
 
 

@@ -39,6 +39,9 @@ from neuralrace.explorer.state import (
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import Problem, Study, draft
 
+HALFWAY = 0.5
+"""The criterion of a table that was dropped: its first gatings may not learn much more."""
+
 TABLE = "fruit.csv"
 """A name for examples."""
 
@@ -72,7 +75,8 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
             "properties; Columns changes that."
         ]
     notes += [f"Left out: {name!r}, {why}." for name, why in left_out.items()]
-    state = {**state, "title": table["name"], "table": table}
+    race = {**state.get("contest", {}), "criterion": HALFWAY, "relative": True}
+    state = {**state, "title": table["name"], "table": table, "contest": race}
     state.pop("about", None)
     if not of_items:
         state.pop("questions", None)

@@ -19,6 +19,7 @@ ROOMS = {
     "dataset": "Data",
     "tasks": "Tasks and their gatings",
     "gdln": "Gated deep linear networks",
+    "learned": "Gates that are learned",
     "relu": "ReLU networks",
     "losses": "Losses",
     "dynamics": "Training and gradient flow",

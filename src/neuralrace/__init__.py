@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from neuralrace.interop import from_torch as from_torch
     from neuralrace.interop import save_weights as save_weights
     from neuralrace.interop import to_torch as to_torch
+    from neuralrace.learned import LearnedGates as LearnedGates
     from neuralrace.reduction import Race as Race
     from neuralrace.reduction import reduce as reduce
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
@@ -96,6 +97,7 @@ _HOME = {
     "explore": "explorer",
     "GDLN": "gdln",
     "Network": "gdln",
+    "LearnedGates": "learned",
     "TorchRecorder": "interop",
     "from_equinox": "interop",
     "from_file": "interop",

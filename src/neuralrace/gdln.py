@@ -122,6 +122,28 @@ class Network(abc.ABC):
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The response h_v of every node on every sample: `{node: (N, size)}`."""
 
+    @property
+    def needs_samples(self) -> bool:
+        """Whether it can learn from single samples only, as most networks, not from moments."""
+        return True
+
+    @door
+    def completed(self, data: Dataset, classes: bool = False) -> Dataset:
+        """The data as this network needs it: names and sizes checked, what follows filled in.
+
+        A network with a bias has an input that is always one. With `classes`, targets may also be
+        one column of class indices.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> net = nr.ReLUNetwork((1, 8, 1), bias=True)
+        >>> sorted(net.completed(nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})).x)
+        ['bias', 'x']
+
+        ```
+        """
+        return matched(self.arch, data, classes)
+
     def check(self, data: Dataset) -> None:  # noqa: B027  # nothing to check by default
         """Raise where this network cannot learn from the data; called before every run.
 
@@ -307,10 +329,10 @@ class Network(abc.ABC):
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights by edge, inputs and gates, checked, in the weights' precision."""
         check_data(data)
-        if not isinstance(self, GDLN):
+        if self.needs_samples:
             require_samples(data, f"data for a {type(self).__name__}")
         weights = self._checked(weights)
-        full = matched(self.arch, data, classes=True)
+        full = self.completed(data, classes=True)
         dtype = jnp.result_type(*weights.values())
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
@@ -358,6 +380,10 @@ class GDLN(Network):
 
     ```
     """
+
+    @property
+    def needs_samples(self) -> bool:
+        return False
 
     @door
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from neuralrace.compression import (
     split_work,
     step_work,
 )
-from neuralrace.dataset import Dataset, check_data, matched, require_samples
+from neuralrace.dataset import Dataset, check_data, require_samples
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
@@ -174,7 +174,7 @@ def prepared(
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     check_data(data)
-    if not isinstance(net, GDLN) or measure is not squared:
+    if net.needs_samples or measure is not squared:
         require_samples(
             data, f"data for a {type(net).__name__} and the loss {loss_name(measure)!r}"
         )
@@ -187,9 +187,7 @@ def prepared(
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
     warn_if_narrowed(arrays, data)
-    data = matched(
-        net.arch, data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
-    )
+    data = net.completed(data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data)
     if measure is not squared:
         few = jax.tree.map(lambda leaf: leaf[:2], data)
         outputs = net(arrays, few)

@@ -163,7 +163,7 @@ def _run_example(script: Path, folder: Path) -> dict[str, Any]:
     picture = plt.figure(plt.get_fignums()[-1])
     files = store_picture(picture, script.stem, folder)
     plt.close("all")
-    return _made(seconds) | files
+    return made(seconds) | files
 
 
 def _run_study(file: Path, folder: Path) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _run_study(file: Path, folder: Path) -> dict[str, Any]:
         picture = draw_study(telling(parts))
         files = store_picture(picture, study_name(file), folder)
     plt.close(picture)
-    return _made(result.seconds) | files
+    return made(result.seconds) | files
 
 
 def telling(parts: Mapping[str, Sequence[Any]]) -> Curves:
@@ -211,11 +211,6 @@ def draw_study(shown: Curves) -> Figure:
             draw_curves(x, y, kind=kind, xlabel=shown.xlabel, ylabel=shown.ylabel, ax=ax)
     ax.set(xscale="log" if shown.xlog else "linear", yscale="log" if shown.ylog else "linear")
     return picture
-
-
-def _made(seconds: float) -> dict[str, Any]:
-    """How long it took here, and where here is."""
-    return {"seconds": round(seconds, 1), **made()}
 
 
 def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ docs/evidence, with commit, date, versions and device, and the pages there are w
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -45,20 +46,36 @@ def chosen(words: Sequence[str], *, timing: bool = False, older: str = "") -> tu
     )
 
 
-def side_by_side(wanted: Sequence[Claim], jobs: int, folder: Path) -> int:
-    """Measure claims at full size, each in a process of its own, small ones first.
+ONE_THREAD = {
+    "NPROC": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+"""The environment of one of several processes side by side: one thread (`NPROC` is XLA's)."""
 
-    Ratios of running times are left out. Each number is stored as soon as it is there.
+
+def side_by_side(wanted: Sequence[Claim], jobs: int, folder: Path, into: Path) -> int:
+    """Measure claims at full size, each in a process of its own, those that take longest first.
+
+    Ratios of running times are left out. Each number is stored as soon as it is there, and each
+    table that is computed, so that nothing is lost if this ends early.
     """
-    command = [sys.executable, "-m", "evidence", "--full", "--from", str(folder), "--only"]
-    run = lambda claim: subprocess.run([*command, claim.name], check=False).returncode
-    alone = sorted((c for c in wanted if not c.timing), key=lambda c: c.slow)
+    command = [sys.executable, "-m", "evidence", "--full", "--from", folder, "--into", into]
+    environment, kept = os.environ | ONE_THREAD, store.read()
+    run = lambda claim: (
+        subprocess.run([*command, "--only", claim.name], check=False, env=environment).returncode
+    )
+    alone = sorted(
+        (c for c in wanted if not c.timing), key=lambda c: -store.duration(kept.get(c.name, {}))
+    )
     with ThreadPoolExecutor(jobs) as pool:
         return max(pool.map(run, alone), default=0)
 
 
 def measured(claim: Claim, tables: Tables) -> Entry:
     """The claim measured now; a promise whose measurement fails is missed, and says why."""
+    begin = time.perf_counter()
     try:
         entry = claim.measure(tables)
     except Exception as error:
@@ -66,15 +83,16 @@ def measured(claim: Claim, tables: Tables) -> Entry:
             raise
         why = f"failed: {type(error).__name__}: {error}".splitlines()[0]
         entry = claim.judged([Found(0.0, text=why)])
-    return replace(entry, made=made())
+    return replace(entry, made=made(time.perf_counter() - begin))
 
 
-def say(entry: Entry, seconds: float) -> None:
+def say(entry: Entry) -> None:
     """The verdict, and below it every number with its bound."""
-    print(f"{pages.word(entry)}: {entry.claim.name} ({seconds:.0f} s): {entry.claim.says}")
+    claim, seconds = entry.claim, entry.made["seconds"]
+    print(f"{pages.word(entry)}: {claim.name} ({seconds:.0f} s): {claim.says}")
     for measure, found in entry.pairs:
         outcome = measure.outcome(found).value
-        what = "" if measure.what == entry.claim.says else f"{measure.what}: "
+        what = "" if measure.what == claim.says else f"{measure.what}: "
         print(f"  {outcome}: {what}{pages.shown(measure, found)} ({measure.threshold})")
     sys.stdout.flush()
 
@@ -97,7 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=store.ROOT / "out/figures",
         help="where data of figures are read from and kept",
     )
+    parser.add_argument(
+        "--into",
+        type=Path,
+        metavar="FOLDER",
+        help="where numbers are stored instead of docs/evidence; no pages are written",
+    )
     given = parser.parse_args(arguments)
+    into = given.into or store.STORE
     wanted, failed = chosen(given.only, timing=given.timing, older=given.older), 0
     if given.take:
         print("\n".join(store.take(given.take)))
@@ -108,21 +133,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.full:
         given.folder.mkdir(parents=True, exist_ok=True)
-        if given.jobs:
-            return side_by_side(wanted, given.jobs, given.folder)
+    if given.full and given.jobs:
+        failed, wanted = side_by_side(wanted, given.jobs, given.folder, into), ()
     tables = Tables(not given.full, given.folder if given.full else None, print, whole=given.full)
     for claim in () if given.pages else wanted:
-        begin = time.perf_counter()
         try:
             entry = measured(claim, tables)
         except Exception as error:
             print(f"not measured: {claim.name}: {type(error).__name__}: {error}")
             failed = 1
             continue
-        say(entry, time.perf_counter() - begin)
+        say(entry)
         if given.full:
-            store.write(entry)
-    if given.full or given.pages:
+            store.write(entry, into)
+    if (given.full or given.pages) and not given.into:
         pages.write()
     return failed
 

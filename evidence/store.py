@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,11 @@ def read(folder: Path = STORE) -> dict[str, dict[str, Any]]:
 def write(entry: Entry, folder: Path = STORE) -> None:
     """Store an entry in place of an earlier one; other processes may be storing too."""
     merge(topic_of(entry.claim), {entry.claim.name: plain(entry)}, folder)
+
+
+def duration(kept: Mapping[str, Any]) -> float:
+    """The seconds that a stored claim took with the tables it reads; infinite if not known."""
+    return sum(made.get("seconds", inf) for made in kept.get("tables", {}).values() or [kept])
 
 
 def take(source: Path, folder: Path = STORE) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,9 +38,12 @@ DRAWS = 200
 CELLS = "cells.jsonl"
 """The file in a folder of figures in which the tables of the evidence are kept."""
 
+LOCK = Path(__file__).parents[1] / "out/tables.lock"
+"""A file of which the process that computes a table holds one byte: no table is computed twice."""
 
-def made() -> dict[str, Any]:
-    """Where a number that is made now comes from: commit, date, versions and device.
+
+def made(seconds: float | None = None) -> dict[str, Any]:
+    """Where a number that is made now comes from: commit, date, versions, device, and how long.
 
     A commit with a plus is one whose source has been changed since. NEURALRACE_COMMIT names it on a
     machine that only computes, where the repository is not or is not up to date.
@@ -50,6 +56,7 @@ def made() -> dict[str, Any]:
         "date": this.date,
         "versions": {"neuralrace": this.version, "jax": this.packages["jax"]},
         "device": ", ".join(this.devices),
+        **({} if seconds is None else {"seconds": round(seconds, 1)}),
     }
 
 
@@ -226,26 +233,42 @@ class Tables:
     def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
         figure = figures().find(name)
         values = figure.resolve(quick=self.quick, changes=changes)
-        there = self._stored(name, values)
-        if there is not None:
-            return there
-        with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
-        self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
-        table = figure.run(values, quick=self.quick)
-        self._keep(name, values, figures().pack(table))
+        with self._alone(table_name(name, values)):
+            there = self._stored(name, values)
+            if there is not None:
+                return there
+            with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
+            self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
+            begin = time.perf_counter()
+            table = figure.run(values, quick=self.quick)
+            self._keep(name, values, figures().pack(table), time.perf_counter() - begin)
         return table
 
     def _measured(self, measurement: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
         name, earlier = _name(measurement), measurement.__name__
-        row = self._row(name, settings, earlier)
-        if row is None:
+        with self._alone(table_name(name, settings)):
+            row = self._row(name, settings, earlier)
+            if row is not None:
+                return row["result"]
             self.tell(f"{name}: computing …")
-            return self._keep(name, settings, measurement(**settings))
-        return row["result"]
+            begin = time.perf_counter()
+            result = measurement(**settings)
+            return self._keep(name, settings, result, time.perf_counter() - begin)
 
-    def _keep(self, name: str, settings: Mapping[str, Any], result: Any) -> Any:
-        """Keep a result with where it comes from."""
-        origin = made()
+    @contextmanager
+    def _alone(self, table: str) -> Iterator[None]:
+        """Wait until no other process computes this table, if tables are shared by a folder."""
+        if self.folder is None:
+            yield
+            return
+        LOCK.parent.mkdir(exist_ok=True)
+        with LOCK.open("a") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, int(table[-8:], 16))
+            yield
+
+    def _keep(self, name: str, settings: Mapping[str, Any], result: Any, seconds: float) -> Any:
+        """Keep a result with where it comes from, and how long it took."""
+        origin = made(seconds)
         self.origins[table_name(name, settings)] = origin
         cell = {"table": name, "settings": dict(settings)}
         self._cells.add(cell, {"result": result}, **origin)
@@ -281,7 +304,7 @@ class Tables:
         return None
 
 
-ORIGIN = ("commit", "date", "versions", "device")
+ORIGIN = ("commit", "date", "versions", "device", "seconds")
 """What is known of where a number comes from."""
 
 

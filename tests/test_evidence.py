@@ -310,7 +310,7 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     assert third("nrr/appendix_a2").identical(again("nrr/appendix_a2"))
     assert [line.split(", of")[0] for line in told] == [f"nrr/appendix_a2: read from {kept}"]
     (origin,) = third.origins.values()
-    assert set(origin) == {"commit", "date", "versions", "device"}
+    assert set(origin) == {"commit", "date", "versions", "device", "seconds"}
 
 
 def test_a_measurement_is_made_once():
@@ -513,7 +513,7 @@ def test_a_promise_is_judged_by_the_rules_of_all_claims(met, tmp_path):
     promise = Claim("x/a", "Topic", "a | b", "", (measure,), topic="own")
     entry = command.measured(promise, Tables())
     assert pages.word(entry) == ("met" if met else "missed")
-    assert set(entry.made) == {"commit", "date", "versions", "device"}
+    assert set(entry.made) == {"commit", "date", "versions", "device", "seconds"}
     store.write(entry, tmp_path)
     kept = store.read(tmp_path)["x/a"]
     assert (kept["text"], kept["met"], kept["note"]) == ("2 of 3", met, "because")

@@ -1,5 +1,7 @@
 """Tables of the ledger: where they come from, and intervals by drawing their seeds again."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -75,13 +77,31 @@ def test_a_seed_that_is_drawn_twice_is_no_pair():
 
 def test_a_table_that_is_read_keeps_its_commit(tmp_path, monkeypatch):
     lines = []
-    monkeypatch.setattr(tables, "made", lambda: {"commit": "abc1234"})
+    monkeypatch.setattr(tables, "made", lambda _: {"commit": "abc1234"})
     Tables(folder=tmp_path).once(measured, seeds=5)
-    monkeypatch.setattr(tables, "made", lambda: {"commit": "def5678"})
+    monkeypatch.setattr(tables, "made", lambda _: {"commit": "def5678"})
     again = Tables(folder=tmp_path, tell=lines.append)
     again.once(measured, seeds=5)
     assert list(again.origins.values()) == [{"commit": "abc1234"}]
     assert len(lines) == 1 and "abc1234" in lines[0] and str(tmp_path / "cells.jsonl") in lines[0]
+
+
+ASKS = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'a'), 6, 1, int(sys.argv[2]))"
+"""Locks one byte of a file exclusively, or fails at once (6 is LOCK_EX | LOCK_NB)."""
+
+
+def test_a_table_is_computed_by_one_process_at_a_time(tmp_path):
+    def byte(of):
+        return str(int(tables.table_name(tables._name(measured), of)[-8:], 16))
+
+    free = lambda of: subprocess.run([sys.executable, "-c", ASKS, tables.LOCK, byte(of)]).returncode
+
+    def measured(number):
+        return {"others": [free({"number": number}), free({"number": number + 1})]}
+
+    first, other = Tables(folder=tmp_path).once(measured, number=1)["others"]
+    assert first != 0 and other == 0
+    assert free({"number": 1}) == 0
 
 
 def test_measurements_of_one_name_are_kept_apart_and_earlier_rows_are_found(tmp_path):

@@ -46,7 +46,6 @@ WAITING = {
     "explorer/nearly-valid",
     "explorer/new-shape",
     "rules/graphs",
-    "talk/convolutions",
 }
 """Rows that have not been measured at full size yet."""
 

@@ -132,8 +132,10 @@ class ModeForm:
         if self.kind == "quadrature":
             squares = self._squares(self._inverted(_times(t)))
         else:
-            z = self._growth(self.value(t))
-            squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+            rates, k, M = np.array(self.race.rates), self._ratios[0], self.value(t) / self._pace
+            least = M * (2 * M / (k + np.hypot(k, 2 * M)))  # of the two b²/γ, which differ by k
+            more = np.array(self.start) ** 2 / rates
+            squares = (more - more.min() + np.expand_dims(least, -1)) * rates
         roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
         return {name: roots[..., k] for k, name in enumerate(self.names)}
 
@@ -160,6 +162,8 @@ class ModeForm:
         elif self.kind == "logistic":
             growth = 2 * self._pace * self.race.S
             found = np.log((end / begin - 1) / (end / safe - 1)) / growth
+        elif self.kind == "unbalanced":
+            found = self._unbalanced_time(safe)
         else:
             found = self._elapsed(self._place(safe))
         return np.where(inside, found, np.where(way >= 1, np.inf, np.nan))
@@ -183,6 +187,19 @@ class ModeForm:
         decay = np.exp(-2 * self._pace * self.race.S * t)
         return self.final / (1 - (1 - self.final / self.initial) * decay)
 
+    @property
+    def _ratios(self) -> tuple[float, float, float, float, float, float]:
+        """k and ω; u at the start and at the end; and (1 − u)/k of both. See `_unbalanced`."""
+        b = np.abs(self.start) / np.sqrt(self.race.rates)
+        small, large = float(b.min()), float(b.max())
+        s, d = self._pace * self.race.S, self._pace**2 * self.race.D
+        k = (large - small) * (large + small)
+        half = d * k / 2
+        omega = np.hypot(s, half)
+        gap = d / 2 * (1 + half / (omega + s)) / (omega + half)
+        gap0 = 1 / (large * (large + small))
+        return k, omega, small / large, s / (omega + half), gap0, gap
+
     def _unbalanced(self, t: Values) -> Values:
         """M(t) by u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
 
@@ -191,21 +208,20 @@ class ModeForm:
         terms, and 1 − u is in units of k, so that nothing cancels for tiny or nearly balanced
         starts.
         """
-        b = np.abs(self.start) / np.sqrt(self.race.rates)
-        small, large = float(b.min()), float(b.max())
-        pace = self._pace
-        s, d = pace * self.race.S, pace**2 * self.race.D
-        k = (large - small) * (large + small)
-        half = d * k / 2
-        omega = np.hypot(s, half)
-        end, other, u0 = s / (omega + half), (omega + half) / s, small / large
-        gap = d / 2 * (1 + half / (omega + s)) / (omega + half)  # (1 − u₊)/k
-        gap0 = 1 / (large * (large + small))  # (1 − u(0))/k
+        k, omega, u0, end, gap0, gap = self._ratios
         left, gone = np.exp(-2 * omega * t), -np.expm1(-2 * omega * t)
-        u = u0 * (end + other * left) + gone
-        over = u0 * gone + other + end * left
-        away = (1 + other) * (gap * gone + gap0 * left) - gap * (large - small) / large
-        return pace * u * over / (away * (over + u))
+        u = u0 * (end + left / end) + gone
+        over = u0 * gone + 1 / end + end * left
+        away = (1 + 1 / end) * (gap * gone + gap0 * left) - gap * gap0 * k
+        return self._pace * u * over / (away * (over + u))
+
+    def _unbalanced_time(self, M: Values) -> Values:
+        """The inverse: e^{−2ωt} = (1 + u₀u₊)(u₊ − u) / ((u₊ − u₀)(1 + u u₊))."""
+        k, omega, u0, end, gap0, gap = self._ratios
+        inverse = k * self._pace / M  # u² + u/x = 1 with x = u/(1 − u²)
+        u = 2 / (inverse + np.hypot(inverse, 2))
+        left = (self._pace * u / (M * (1 + u)) - gap) / (gap0 - gap)
+        return -np.log(left * (1 + u0 * end) / (1 + u * end)) / (2 * omega)
 
     # ---- by quadrature -------------------------------------------------------------------------
     # Every b_k²/γ_k grows by the same z, from 0 to Z. With β the smallest of them at the start and

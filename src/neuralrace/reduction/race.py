@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, write_whole
@@ -28,7 +27,7 @@ from neuralrace.reduction.page import RacePage, race_page
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.reconstruct import Source, evaluations
 from neuralrace.reduction.rules import check_keeps_blocks
-from neuralrace.reduction.solve import Request, checked_tolerance, solve_blocks
+from neuralrace.reduction.solve import Request, checked_tolerance, one_thread, solve_blocks
 from neuralrace.reduction.start import (
     Start,
     StartLike,
@@ -918,7 +917,7 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: Inside = EXACT) -> R
     ```
     """
     _check_shared(arch, tolerance)
-    with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
+    with one_thread():
         whole = split_neurons(arch, data)
         check_targets(arch, data)
         found = find_blocks(whole, tolerance)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
@@ -344,7 +345,7 @@ def _by_network(
     """The solution of a block as the small gated network that it is, of these widths."""
     small = None
     if request.optimizer is None:
-        with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
+        with one_thread():
             problem = NetworkFlow(arch, weights, block.data, joining=not request.law.rates)
             small = _by_numpy(problem.under(request.law), request)
     if small is not None:
@@ -362,6 +363,17 @@ def _by_network(
     found = {edge: np.asarray(w)[fine] for edge, w in run.values["weights"].items()}
     last = None if is_whole else float(reached[-1]) if len(reached) else 0.0
     return BlockSolution(found, run.loss[fine], solver, np.zeros((fine.sum(), 0)), last)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS on one thread, on which matrices this small are quicker."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries of this process; it takes milliseconds to look for them."""
+    return ThreadpoolController()
 
 
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:

@@ -34,14 +34,15 @@ def chosen(words: Sequence[str], *, timing: bool = False, older: str = "") -> tu
     """
     kept = store.read() if older else {}
     every = store.claims()
-    names = {claim.name for claim in every}
+    names = {*store.topics(), *(claim.name for claim in every)}
     said = lambda c: f"{c.name} ({c.where}: {c.says})"
-    near = lambda word, c: word not in names and (word == store.topic_of(c) or word in said(c))
+    near = lambda word, c: word not in names and word in said(c)
     return tuple(
         claim
         for claim in every
         if claim.timing >= timing
-        if not words or any(word == claim.name or near(word, claim) for word in words)
+        if not words
+        or any(word in (claim.name, store.topic_of(claim)) or near(word, claim) for word in words)
         if not older or kept.get(claim.name, {}).get("date", "") < older
     )
 

@@ -1,6 +1,7 @@
 """What the tests check at run time: kinds and shapes of the first calls of every function."""
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ def _halved(values: Float[np.ndarray, " n"], count: int) -> Float[np.ndarray, " 
 
 
 def test_the_package_is_checked():
-    code = inspect.unwrap(nr.path_statistics).__code__
-    assert nr.path_statistics.__code__ is not code
-    nr.path_statistics(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    distance = nr.analysis.kernel_distance
+    code = inspect.unwrap(distance).__code__
+    assert distance.__code__ is not code
+    assert distance(np.eye(2), np.eye(2)) == pytest.approx(0, abs=1e-7)
     assert typecheck.calls[id(code)] == 1
 
 
@@ -40,9 +42,34 @@ def test_local_functions_are_checked_as_they_are_made(size):
     for _ in range(2):
 
         @typecheck.jaxtyped(typechecker=None)
-        def _more(n: int) -> int:
-            return n + size
+        def _more(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+            return values + size
 
-        assert _more(1) == 1 + size
+        assert _more(np.ones(2))[0] == 1 + size
         with pytest.raises(TypeError, match="_more"):
-            _more("1")
+            _more(np.ones((1, 1)))
+
+
+Numbers = Float[np.ndarray, " n"]
+
+
+@dataclass
+class _Plain:
+    values: list[float]
+
+
+@dataclass
+class _WithArray(_Plain):
+    more: "Numbers"
+
+
+def test_only_what_names_shapes_is_checked():
+    """Also by another name, in a list, or in a class; the rest is what the static checker reads."""
+
+    def named(values: "list[Numbers]") -> None: ...
+
+    def plain(values: "list[float]", count: int) -> None: ...
+
+    assert typecheck.has_shapes(named) and typecheck.has_shapes(_WithArray)
+    assert typecheck.jaxtyped(typechecker=None)(plain) is plain
+    assert not typecheck.has_shapes(_Plain)

@@ -235,7 +235,8 @@ def _has_shape(hint: Any) -> Callable[[object], bool]:
         try:
             array = value if hasattr(value, "dtype") else np.asarray(value)
             numeric = anything or kind_of(array) in ("b", "i", "u", "f", "V")
-            return numeric and isinstance(np.broadcast_to(np.False_, np.shape(array)), axes)
+            with jaxtyping.jaxtyped("context"):  # the axes of a caller are others
+                return numeric and isinstance(np.broadcast_to(np.False_, np.shape(array)), axes)
         except ValueError:  # ragged
             return False
 

@@ -15,6 +15,7 @@ from neuralrace import results
 from neuralrace.behaviour import StationaryPoints, decision_task, shallow_agent, stationary_points
 from neuralrace.contests import Contest, Kept, PhaseDiagram
 from neuralrace.explanation import Explanation, Prediction, Row
+from neuralrace.interop import Watched
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.reln import Certificate, Consistency, Discovery, NeuronTypes
 from neuralrace.results import Result, Sentence, framed
@@ -36,6 +37,7 @@ COLUMNS = {
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time time left differ pace near",
     Prediction: "share time low high gap",
+    Watched: "step seconds loss told predicted low high distance floors kept on patterns",
 }
 
 
@@ -76,6 +78,7 @@ def every():
         race().modes(0.01),
         stationary_points(shallow_agent(), decision_task(), starts=8),
         nr.predict(data, width=64, scale=1e-3, learning_rate=0.1, steps=400, neurons=200),
+        Watched({"step": np.arange(3), "loss": np.array([1.0, 0.5, 0.3])}),
     ]  # fmt: skip
 
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from neuralrace.interop import from_layers as from_layers
     from neuralrace.interop import from_recording as from_recording
     from neuralrace.interop import from_torch as from_torch
+    from neuralrace.interop import live as live
     from neuralrace.interop import save_weights as save_weights
     from neuralrace.interop import to_torch as to_torch
     from neuralrace.learned import LearnedGates as LearnedGates
@@ -105,6 +106,7 @@ _HOME = {
     "from_layers": "interop",
     "from_recording": "interop",
     "from_torch": "interop",
+    "live": "interop",
     "save_weights": "interop",
     "to_torch": "interop",
     "Race": "reduction",

@@ -338,6 +338,12 @@ CLEAR = 0.2
 CONFIRMS = 0.5
 """Where less of the loss has fallen than this, a run does not tell how good a prediction is."""
 
+LIVE_SHARE = 0.05
+"""At most this part of the time of a training is spent on watching it, if nothing else is said."""
+
+PATTERNS_HOLD = 0.9
+"""Patterns are counted until they hold this part of the weight of the neurons."""
+
 # Pictures ---------------------------------------------------------------------------------------
 
 LONGER = 1.6

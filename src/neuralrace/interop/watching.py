@@ -106,8 +106,8 @@ class Live:
     >>> weights = net.init(0, scale=0.01)
     >>> watching = nr.live(net, data, every=20, weights=weights, predict=False)
     >>> run = nr.train(net, weights, data, learning_rate=0.1, steps=20, callback=watching)
-    >>> isinstance(watching, nr.interop.Live), watching.close().frame()["step"].iloc[-1]
-    (True, 20)
+    >>> isinstance(watching, nr.interop.Live), watching.close().steps.tolist()
+    (True, [0, 20])
 
     ```
     """

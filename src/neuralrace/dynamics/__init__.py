@@ -22,6 +22,7 @@ from neuralrace.dynamics.methods import Stepper as Stepper
 from neuralrace.dynamics.methods import Until as Until
 from neuralrace.dynamics.muon import muon as muon
 from neuralrace.dynamics.record import Record as Record
+from neuralrace.dynamics.schedule import Schedule as Schedule
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.systems import Batch as Batch
 from neuralrace.dynamics.systems import NetworkSystem as NetworkSystem
@@ -38,6 +39,7 @@ __all__ = [
     "NetworkSystem",
     "Optimized",
     "Record",
+    "Schedule",
     "State",
     "StepResult",
     "Stepper",

@@ -17,6 +17,7 @@ from neuralrace.dynamics.grid import Chunk, Grid, Scales, Starts, one_row
 from neuralrace.dynamics.loop import Members, StepResult, take_steps
 from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.schedule import Schedule
 from neuralrace.dynamics.setup import (
     Options,
     pose,
@@ -29,9 +30,10 @@ from neuralrace.dynamics.train import (
     checkpoints_of,
     chosen_method,
     method_settings,
+    phases_of,
     watched,
 )
-from neuralrace.errors import warn_user
+from neuralrace.errors import require, warn_user
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
@@ -69,6 +71,7 @@ def train_ensemble(
     dtype: DTypeLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int | None = None,
+    schedule: Schedule | None = None,
 ) -> Trajectory:
     """Many runs in one program: over seeds, and over datasets, scales and learning rates.
 
@@ -108,8 +111,18 @@ def train_ensemble(
     row = one_row("learning_rate", learning_rate)
     rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
     method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
+    stops, phases = phases_of(schedule, stops, clock)
+    require(
+        phases is None or len(rates) < 2,
+        "a schedule goes with one learning rate",
+        got=f"{len(rates)} learning rates, with which equal steps lie at different times",
+        wanted="one learning rate",
+        fix="one ensemble for each learning rate",
+    )
     starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
-    options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
+    options: Options = {
+        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule
+    }  # fmt: skip
     posed = lambda data: pose(net, starts.sample, data, batched=batch_size is not None, **options)
     grid = Grid.of(data, posed, starts, rates if row.ndim else clock.rate, axis)
     problem, samples = grid.problem, grid.problem.system.data.n_samples
@@ -120,6 +133,7 @@ def train_ensemble(
         "batch_size": batch_size, "loss": problem.settings["loss"], "weights": starts.own,
         "record": sorted(record or {}), "dtype": str(problem.dtype),
         "evaluate": problem.settings.get("evaluate"),
+        "schedule": None if schedule is None else [schedule.settings, schedule.weights],
     }  # fmt: skip
     method = in_precision(problem.dtype, method)
 
@@ -141,6 +155,7 @@ def train_ensemble(
             batches=grid.batches(members, size),
             until=checked_until(until),
             members=Members(len(members), grid.axes_of_system, 0 if len(rates) > 1 else None),
+            moments=None if phases is None else phases[: len(stops)],
             checkpoints=saved,
             seen=seen,
         )
@@ -188,6 +203,7 @@ def flow_ensemble(
     axis: tuple[str, ArrayLike] | None = None,
     members_at_once: int | None = None,
     dtype: DTypeLike | None = None,
+    schedule: Schedule | None = None,
 ) -> Trajectory:
     """Gradient flow from many starts in one program: over seeds, datasets and scales.
 
@@ -207,12 +223,14 @@ def flow_ensemble(
     """
     times = checked_times(times)
     starts = Starts.of(net, key, seeds, scale, kind, dtype)
-    options: Options = {"loss": loss, "evaluate": evaluate, "record": record}
+    options: Options = {
+        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule
+    }  # fmt: skip
     grid = Grid.of(data, lambda d: pose(net, starts.sample, d, **options), starts, None, axis)
     chunks = list(grid.chunks(len(times), members_at_once))
     begun = [grid.weights(members) for members in chunks]
     each = [w for weights in begun for stack in weights.values() for w in np.asarray(stack)]
-    method = make_flow(each, rtol, atol, max_steps)
+    method = make_flow(each, rtol, atol, max_steps, schedule)
     done = []
     with progress(len(grid), "gradient flows", "members") as advance:
         for members, weights in zip(chunks, begun, strict=True):

@@ -22,6 +22,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.methods import Flow, Until, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.schedule import Schedule
 from neuralrace.dynamics.setup import StoppedError, joined, pose
 from neuralrace.dynamics.systems import State, System, checked_state
 from neuralrace.errors import NeuralRaceError, listed, whole_number
@@ -63,6 +64,7 @@ def flow(
     stepsize_controller: AbstractStepSizeController[Any, Any] | None = None,
     weight_decay: float | None = None,
     rates: Mapping[str, float] | None = None,
+    schedule: Schedule | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -79,7 +81,8 @@ def flow(
     `compress` as in `train` (tolerances then hold for the compressed weights); `solver`, such as
     `diffrax.Kvaerno5()`, and `stepsize_controller`, such as `diffrax.PIDController(…)`, which then
     has the tolerances, in place of the usual ones; with `weight_decay` λ and `rates={edge: η}`
-    (1 if not named) the flow is dW_e/dt = −η_e (∂L/∂W_e + λ W_e), and the loss recorded is L.
+    (1 if not named) the flow is dW_e/dt = −η_e (∂L/∂W_e + λ W_e), and the loss recorded is L;
+    `schedule`, a `dynamics.Schedule`, weighs the samples anew in every phase.
 
     **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
 
@@ -105,8 +108,9 @@ def flow(
         compressing=compress,
         weight_decay=weight_decay,
         rates=rates,
+        schedule=schedule,
     )
-    method = make_flow(problem.weights.values(), rtol, atol, max_steps)
+    method = make_flow(problem.weights.values(), rtol, atol, max_steps, schedule)
     if stepsize_controller is not None and (rtol, atol) != (None, None):
         raise NeuralRaceError(
             "rtol and atol beside a stepsize_controller, which has its own",
@@ -114,7 +118,7 @@ def flow(
             wanted="one or the other",
             fix="pass them to the controller: diffrax.PIDController(rtol=1e-8, atol=1e-10)",
         )
-    kinds = ("AbstractAdaptiveStepSizeController", "StepTo")
+    kinds = ("AbstractAdaptiveStepSizeController", *(["StepTo"] if schedule is None else []))
     method = replace(
         method,
         solver=_of_diffrax("solver", solver, "AbstractSolver"),
@@ -145,7 +149,11 @@ def flow(
 
 
 def make_flow(
-    weights: Collection[ArrayLike], rtol: float | None, atol: float | None, max_steps: int
+    weights: Collection[ArrayLike],
+    rtol: float | None,
+    atol: float | None,
+    max_steps: int,
+    schedule: Schedule | None = None,
 ) -> Flow:
     """The solver's settings, with tolerances that follow the weights."""
     dtype = str(jnp.result_type(*weights))
@@ -158,7 +166,9 @@ def make_flow(
         )
     rtol = _tolerance("rtol", RTOL[dtype] if rtol is None else rtol)
     atol = _tolerance("atol", rtol * smallest_rms(weights) if atol is None else atol)
-    return Flow(rtol, atol, whole_number("max_steps", max_steps, fix="leave it out for 100 000"))
+    most = whole_number("max_steps", max_steps, fix="leave it out for 100 000")
+    jumps = None if schedule is None else schedule.starts[1:]
+    return Flow(rtol, atol, most, jumps=jumps)
 
 
 def _of_diffrax(name: str, value: T | None, *kinds: str) -> T | None:
@@ -325,30 +335,39 @@ def _solved(
 
     flat, state_of = ravel_pytree(state)  # as one vector, a solver of many edges compiles quickly
 
-    def velocity(t: RealScalarLike, flat: Array, args: None) -> Array:
-        return ravel_pytree(system.velocity(state_of(flat)))[0]
+    def now(t: RealScalarLike) -> System:
+        if method.jumps is None:
+            return system
+        return system.during(jnp.searchsorted(jnp.asarray(method.jumps), t, side="right"))
 
-    def observed(t: Array | None, flat: Array, args: None) -> PyTree:
+    def velocity(t: RealScalarLike, flat: Array, args: None) -> Array:
+        return ravel_pytree(now(t).velocity(state_of(flat)))[0]
+
+    def observed(t: RealScalarLike, flat: Array, args: None) -> PyTree:
         state = state_of(flat)
-        return system.loss(state), system.observe(state)
+        return now(t).loss(state), now(t).observe(state)
 
     def low_loss(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
         assert until.loss is not None
-        return system.loss(state_of(flat)) <= until.loss
+        return now(t).loss(state_of(flat)) <= until.loss
 
     def stationary(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
         assert until.stationary is not None
         state = state_of(flat)
-        speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
+        speed, size = (_square(v) for v in (now(t).velocity(state), system.shown(state)))
         return jnp.sqrt(speed) <= until.stationary * jnp.sqrt(size)
 
     def reached(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
         assert until.function is not None
-        return jnp.asarray(until.function(system, state_of(flat)))
+        return jnp.asarray(until.function(now(t), state_of(flat)))
 
     controller = method.controller or diffrax.PIDController(
         rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(state_of(errors))
     )
+    if method.jumps is not None:
+        assert isinstance(controller, diffrax.AbstractAdaptiveStepSizeController)
+        jumps = jnp.asarray(method.jumps)
+        controller = diffrax.ClipStepSizeController(controller, jump_ts=jumps)
     asked = {
         "loss": (until.loss, low_loss),
         "stationary": (until.stationary, stationary),
@@ -374,9 +393,10 @@ def _solved(
         throw=False,
         progress_meter=diffrax.NoProgressMeter() if run is None else _meter()(run),
     )
-    assert solution.ys is not None
+    assert solution.ys is not None and solution.ts is not None
     final = solution.ys[1][0]
-    return solution, observed(None, final, None), system.shown(state_of(final))
+    last = observed(solution.ts[1][0], final, None)
+    return solution, last, system.shown(state_of(final))
 
 
 _compiled = eqx.filter_jit(_solved)

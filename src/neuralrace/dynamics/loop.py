@@ -167,6 +167,8 @@ def take_steps(
     state = jax.tree.map(jnp.asarray, checked_state(state))
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
+        last = np.searchsorted(asked, stops, side="right") - 1
+        moments = jax.tree.map(lambda leaf: leaf[last], moments)
     problem = (system, method, batches, moments, until or Until())
     program = Program(problem, stops, np.isin(stops, asked), members)
     carry, parts = program.begin(state, first), []

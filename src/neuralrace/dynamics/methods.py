@@ -144,7 +144,8 @@ class Flow(eqx.Module):
 
     A step is accepted where the norm (`System.norm`) of its errors, each divided by
     `atol + rtol · |state|`, is at most 1. `solver` and `controller` put other objects of diffrax in
-    place of these; a controller has tolerances of its own.
+    place of these; a controller has tolerances of its own. With `jumps`, increasing times,
+    what is integrated after k of them is `system.during(k)`.
 
     ```python
     >>> import jax.numpy as jnp, numpy as np
@@ -164,6 +165,7 @@ class Flow(eqx.Module):
     max_steps: int = eqx.field(static=True, default=100_000)
     solver: AbstractSolver | None = None
     controller: AbstractStepSizeController | None = None
+    jumps: Float[Array, " jumps"] | Float[np.ndarray, " jumps"] | None = None
 
 
 def in_precision(dtype: np.dtype, tree: PyTree) -> PyTree:

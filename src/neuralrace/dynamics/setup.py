@@ -25,8 +25,9 @@ from neuralrace.dataset import Dataset, check_data, require_samples
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
+from neuralrace.dynamics.schedule import Schedule, checked_schedule
 from neuralrace.dynamics.systems import NetworkSystem, View, checked_law
-from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, require, warn_user, whole_number
 from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
     SampleLoss,
@@ -116,6 +117,7 @@ class Options(TypedDict):
     loss: str | SampleLoss
     record: Record | None
     evaluate: Mapping[str, Dataset] | None
+    schedule: Schedule | None
 
 
 def pose(
@@ -132,6 +134,7 @@ def pose(
     batched: bool = False,
     weight_decay: float | None = None,
     rates: Mapping[str, float] | None = None,
+    schedule: Schedule | None = None,
 ) -> Problem:
     """Check a network, its weights and its data, and put them together as something that learns.
 
@@ -143,6 +146,13 @@ def pose(
     check_data(data)
     if batched:
         require_samples(data, "data for mini-batches")
+        require(
+            schedule is None,
+            "a schedule weighs all samples, and batch_size takes some",
+            got="schedule and batch_size",
+            wanted="one of the two",
+            fix="leave batch_size out: every step sees the samples of its phase",
+        )
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
     arrays, data = prepared(net, weights, given, measure)
     check_known("the initial weights", arrays)
@@ -152,15 +162,19 @@ def pose(
     known = checked_law(weight_decay, rates, arrays)
     dtype = jnp.result_type(*arrays.values())
     law = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), known) if known.settings else None
-    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, data), others, law)
+    phases = checked_schedule(schedule, data)
+    rows = None if phases is None else jnp.asarray(phases.weights, dtype)
+    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, data), others, law, rows)
     told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()} | known.settings
+    told |= {} if phases is None else {"schedule": phases.settings}
     if others:
         assert evaluate is not None
         told["evaluate"] = {name: evaluate[name].digest() for name in others}
     weight = None if given.sample_weight is None else np.asarray(given.sample_weight)
     as_it_is = Problem(net, system, arrays, recorder, "none", told, weight)
-    _check_compressing(compressing, net, measure, batched)
-    if compressing is False or batched or measure is not squared or not isinstance(net, GDLN):
+    _check_compressing(compressing, net, measure, batched, phases is not None)
+    one_loss = measure is squared and phases is None
+    if compressing is False or batched or not one_loss or not isinstance(net, GDLN):
         return as_it_is
     return _shrunk(as_it_is, steps, compressing is True, width and law is None)
 
@@ -267,13 +281,15 @@ def _evaluations(
 
 
 def _check_compressing(
-    compressing: bool | None, net: Network, measure: SampleLoss, batched: bool
+    compressing: bool | None, net: Network, measure: SampleLoss, batched: bool, phases: bool
 ) -> None:
     if compressing is not True:
         return
     reason = (
         "mini-batches, whose samples must stay apart"
         if batched
+        else "a schedule, in whose phases samples count differently"
+        if phases
         else f"the loss {loss_name(measure)!r}, which sees more than second moments"
         if measure is not squared
         else f"a {type(net).__name__}, whose gates change as it learns"

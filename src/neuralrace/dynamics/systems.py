@@ -183,7 +183,8 @@ class NetworkSystem(System):
 
     `data` is what it is trained on, compressed or not; `measure` the loss per sample; `recorder`
     what is recorded, and `view` how it sees the run; `evaluations` further datasets to record the
-    loss on; `law` what moves the weights besides the loss. Without a recorder nothing is recorded.
+    loss on; `law` what moves the weights besides the loss; `schedule` the sample weights of every
+    phase, which `during` puts in place. Without a recorder nothing is recorded.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -203,6 +204,13 @@ class NetworkSystem(System):
     view: View = View(UNCHANGED, None)
     evaluations: Mapping[str, Dataset] | None = None
     law: Law | None = None
+    schedule: Float[Array, "phases N"] | None = None
+
+    def during(self, moment: PyTree) -> NetworkSystem:
+        if self.schedule is None:
+            return self
+        weight = jnp.broadcast_to(self.schedule[moment], self.data.probability.shape)
+        return eqx.tree_at(lambda s: s.data.sample_weight, self, weight)
 
     def loss(self, state: State) -> Float[Array, ""]:
         return self.net.loss(state, self.data, self.measure)

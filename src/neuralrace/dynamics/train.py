@@ -28,6 +28,7 @@ from neuralrace.dynamics.methods import (
     in_precision,
 )
 from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.schedule import Schedule
 from neuralrace.dynamics.setup import (
     StoppedError,
     pose,
@@ -74,6 +75,7 @@ def train(
     compress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int | None = None,
+    schedule: Schedule | None = None,
 ) -> Trajectory:
     """Train a network: `W ← W − learning_rate · ∂L/∂W`, L the mean loss, or by an optimizer.
 
@@ -109,6 +111,9 @@ def train(
     `checkpoint_every` steps (1000 if left out) what is needed to go on is written there, and the
     same call goes on from it, to bit-identical results.
 
+    `schedule`, a `dynamics.Schedule`, weighs the samples anew in every phase, such as for contexts
+    that come in blocks; the first step of every phase is recorded as well.
+
     **Returns:** a `Trajectory`. Its `time` is the sum of the learning rates (that of gradient
     flow) for plain descent and `optax.sgd`, with momentum μ over (1 − μ), which is approximate, and
     the number of steps for other optimizers; `settings["clock"]` says which.
@@ -134,10 +139,12 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]), momentum)
+    stops, moments = phases_of(schedule, stops, clock)
     problem = pose(
         net,
         weights,
         data,
+        schedule=schedule,
         loss=loss,
         record=record,
         evaluate=evaluate,
@@ -155,6 +162,7 @@ def train(
         loss=problem.settings["loss"], record=sorted(record or {}),
         evaluate=problem.settings.get("evaluate"), until=until, recording_steps=stops,
         compression=problem.compression, law=[weight_decay, rates],
+        schedule=None if schedule is None else [schedule.settings, schedule.weights],
     )  # fmt: skip
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
@@ -165,6 +173,7 @@ def train(
             stops,
             batches=batches,
             until=checked_until(until),
+            moments=moments,
             checkpoints=saved,
             seen=watched(advance, callback),
         )
@@ -245,6 +254,17 @@ def chosen_method(
         return optimizer, Clock()
     known = checked_optimizer(optimizer)
     return Optimized(known), clock_of(known, steps)
+
+
+def phases_of(
+    schedule: Schedule | None, stops: np.ndarray, clock: Clock
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The stops with those at which a phase begins, and the number of the phase from each on."""
+    if not isinstance(schedule, Schedule):
+        return stops, None
+    phase = schedule.phase(clock.time(np.arange(stops[-1] + 1)))
+    stops = np.union1d(stops, np.flatnonzero(np.diff(phase)) + 1)
+    return stops, phase[stops]
 
 
 def checked_momentum(momentum: float | None, learning_rate: float | None) -> float:

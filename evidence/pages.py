@@ -193,28 +193,23 @@ def _title(topic: str) -> str:
 
 
 def _paper(topic: str, each: Sequence[Entry], facts: Mapping[str, Any]) -> list[str]:
-    rows = [
-        (
-            f"[{e.claim.name.split('/')[1]}](#{anchor(e.claim.name)})",
-            e.claim.where.split(";")[0],
-            "–" if e.seeds is None else str(e.seeds),
-            e.verdict.value,
-        )
-        for e in each
-    ]
+    seeds = lambda entry: "–" if entry.seeds is None else str(entry.seeds)
+    link = lambda entry: f"[{entry.claim.name.split('/')[1]}](#{anchor(entry.claim.name)})"
+    rows = [(link(entry), seeds(entry), entry.verdict.value) for entry in each]
     count = Counter(text for e in each if not e.stands for text in e.instead)
     several = [text for text, times in count.items() if times > 1]
     also = [f'<a id="also-{k + 1}"></a>{k + 1}. {t}' for k, t in enumerate(several)]
+    earlier: dict[Any, str] = {}
     lines = [
         f"# {_title(topic)}",
         "",
         f"{len(each)} claims: {tally(each)}. [What it says, in a page]"
         f"(../../papers/{topic}/README.md); [how a verdict follows](index.md).",
         "",
-        *table(("claim", "where", "seeds", "verdict"), rows),
+        *table(("claim", "seeds", "verdict"), rows),
         "",
         "## Claims",
-        *(line for entry in each for line in told(entry, several)),
+        *(line for entry in each for line in told(entry, several, earlier)),
         *(folded("What is said of several claims", also) if several else []),
         "",
         "## Figures",
@@ -243,25 +238,36 @@ def tally(entries: Sequence[Entry]) -> str:
     return ", ".join(f"{n} {many(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
 
 
-def told(entry: Entry, several: Sequence[str] = ()) -> list[str]:
+def told(
+    entry: Entry, several: Sequence[str] = (), earlier: dict[Any, str] | None = None
+) -> list[str]:
     """A claim: its sentence, its verdict, and below it how and with which numbers.
 
-    `several` are remarks on other claims too: their first sentences link to the whole.
+    Left out are numbers that are met where the verdict is not due to them, and those of `earlier`
+    claims, which are linked. `several` are remarks on other claims too.
     """
-    claim = entry.claim
-    rows = [
-        (
-            ("limit: " if measure.otherwise else "") + measure.what,
-            f"{measure.threshold}, {measure.rests.value}",
-            shown(measure, found),
-            OUTCOME[measure.outcome(found)] + _because(measure, found),
-        )
-        for measure, found in entry.pairs
-    ]
-    detail = [f"> “{claim.quote}” ({claim.where})", ""] if claim.quote else []
+    claim, earlier, rows = entry.claim, {} if earlier is None else earlier, []
+    met, others = 0, dict[str, None]()
+    for measure, found in entry.pairs:
+        number, name = shown(measure, found), anchor(claim.name)
+        before, _, after = measure.what.partition(": ")
+        key = (after if before in earlier.values() else measure.what, number)
+        if measure.outcome(found) is Outcome.MET and (measure.otherwise or not entry.stands):
+            met += 1
+        elif (first := earlier.setdefault(key, name)) != name:
+            others[f"[{first}](#{first})"] = None
+        else:
+            what = ("limit: " if measure.otherwise else "") + measure.what
+            bound = f"{measure.threshold}, {measure.rests.value}"
+            outcome = OUTCOME[measure.outcome(found)] + _because(measure, found)
+            rows.append((what, bound, number, outcome))
+    detail = [f"> “{claim.quote}”", ""] if claim.quote else []
     detail += ["*Inferred:* the sentence is ours.", ""] if claim.inferred else []
-    detail += [f"*How:* {claim.how}", ""]
-    detail += table(("what", "bound", "found", ""), rows)
+    detail += [f"*How:* {claim.how}"]
+    detail += ["", *table(("what", "bound", "found", ""), rows)] if rows else []
+    left = [f"{met} that {'are' if met > 1 else 'is'} met"] if met else []
+    left += [f"those of {', '.join(others)}"] if others else []
+    detail += ["", f"*Other numbers:* {', and '.join(left)}."] if left else []
     detail += ["", "*Beside it:* " + " ".join(entry.remarks)] if entry.remarks else []
     if entry.instead and not entry.stands:
         open_ = entry.verdict is Verdict.UNDECIDED
@@ -274,7 +280,7 @@ def told(entry: Entry, several: Sequence[str] = ()) -> list[str]:
     lines = ["", f"### {claim.name.split('/')[1]}", "", f"{claim.says} ({claim.where})", ""]
     lines += [f"**{entry.verdict.value.capitalize()}.**"]
     lines += [f"- {text}" for text in entry.qualifications]
-    return lines + folded("Numbers, and how they are measured", detail)
+    return lines + folded("Numbers", detail)
 
 
 def _because(measure: Measure, found: Found) -> str:
@@ -295,12 +301,9 @@ def _origins(entry: Entry) -> str:
 def _figure(name: str, fact: Mapping[str, Any], lined: Mapping[Any, Entry]) -> list[str]:
     """A figure: its picture, what the paper states, and what was measured on it."""
     figure, short = figures().find(name), name.split("/")[1]
-    said = {True: "agrees", False: "**differs**", None: "–"}
-    rows = [
-        (row["what"], row["measured"], row["target"], said[row["holds"]])
-        for id, row in fact["agreement"].items()
-        if (name, id) not in lined
-    ]
+    lines = [row for id, row in fact["agreement"].items() if (name, id) not in lined]
+    count = Counter(row["holds"] for row in lines)
+    rows = [(r["what"], r["measured"], r["target"]) for r in lines if r["holds"] is False]
     read = dict.fromkeys(e.claim.name for line, e in lined.items() if line[0] == name)
     links = ", ".join(f"[{claim.split('/')[1]}](#{anchor(claim)})" for claim in read)
     script = f"[{short}.py](../../papers/{name}.py)"
@@ -308,16 +311,13 @@ def _figure(name: str, fact: Mapping[str, Any], lined: Mapping[Any, Entry]) -> l
     data = f" [Its data](../gallery/{fact['nc']})." if fact["nc"] else ""
     return [
         *("", f"### {short} (figure)", "", f"![{figure.title}](../gallery/{fact['picture']})", ""),
-        f"{figure.title}. {figure.states}",
-        *folded(
-            "What was measured on it",
-            [
-                f"`{fact['command']}` runs {script} in {fact['seconds']:.0f} s ({made}).{data}"
-                + (f" Its numbers with bounds are those of {links}." if links else ""),
-                "",
-                *(table(("", "measured", "target", ""), rows) if rows else []),
-            ],
-        ),
+        figure.states,
+        "",
+        f"`{fact['command']}` runs {script} in {fact['seconds']:.0f} s ({made}), and tells what is "
+        f"measured on it.{data}{links and f' Its numbers with bounds are those of {links}.'}"
+        f"{f' Of its other numbers, {count[True]} agree' if lines else ''}"
+        f"{' and these differ:' if rows else '.' if lines else ''}",
+        *(["", *table(("", "measured", "target"), rows)] if rows else []),
     ]
 
 
@@ -338,30 +338,24 @@ def _own(each: Sequence[Entry], open_: Sequence[str]) -> list[str]:
     lines = [
         f"# {_title(OWN)}",
         "",
-        f"Of {len(each) + len(open_)} promises, {', '.join(rest)}. Each that is measured has the "
-        "commit at which it was measured at full size. [How a verdict follows](index.md).",
+        f"Of {len(each) + len(open_)} promises, {', '.join(rest)}. Each is followed by what was "
+        "measured at full size and, in brackets, by its target. What is long is cut here: "
+        "[own.json](own.json) has all. [How a verdict follows](index.md).",
         *_left(open_),
     ]
     for section, some in sections.items():
-        rows = [
-            (
-                f"[{e.claim.name}](#{_id(e.claim)})",
-                f"**{word(e)}**" if e.verdict is Verdict.FAILS else word(e),
-                e.made.get("commit") or "–",
-            )
-            for e in some
-        ]
-        lines += ["", f"## {section}", "", *table(("promise", "verdict", "at"), rows)]
-        lines += folded("Sentences, targets and numbers", [x for e in some for x in _promise(e)])
+        commits = dict.fromkeys(e.made.get("commit") or "an unknown commit" for e in some)
+        lines += ["", f"## {section}", "", f"Measured at {', '.join(commits)}."]
+        lines += [line for entry in some for line in _promise(entry)]
     gone = [f"- `{id}`: now {where}" for id, where in RETIRED.items()]
     return [*lines, *folded("Ids of 0.1 that are no promises any more", gone)]
 
 
 def _promise(entry: Entry) -> list[str]:
-    claim, number = entry.claim, entry.found[0]
-    note = f" {number.note}" if number.note else ""
-    return [
-        *("", f'<a id="{_id(claim)}"></a>**{claim.name}.** {claim.says}', ""),
-        *(f"**Target:** {claim.measures[0].target}.", ""),
-        f"**Measured:** {number.text}.{note}",
-    ]
+    """A promise in one line: what was measured, its target, and why that is missed if it is."""
+    claim, number, met = entry.claim, entry.found[0], entry.verdict is Verdict.HOLDS
+    mark = "" if met else f"**{word(entry)}**, "
+    note = f" {_short(number.note)}" if number.note and not met else ""
+    measured, target = _short(number.text, 50 if met else 110), claim.measures[0].target
+    line = f'<a id="{_id(claim)}"></a>{mark}*{claim.name}*: {claim.says}. '
+    return ["", f"{line}**{measured}** ({_short(target, 160)}).{note}"]

@@ -225,7 +225,7 @@ def test_what_happens_instead_is_said_where_a_claim_does_not_hold():
         entry = claim.measure(Tables())
         assert entry.instead == said
         assert ("What happens instead:* It is 2.0" in page_of(entry)) == bool(said)
-        assert "> “it is so” (§1)" in page_of(entry)
+        assert "> “it is so”" in page_of(entry)
 
 
 def test_a_missed_measure_outweighs_a_missed_limit():
@@ -461,10 +461,11 @@ def test_pages_follow_from_the_stored_numbers():
         assert (store.STORE / f"{name}.md").read_text() == text, name
 
 
-def test_cells_of_tables_that_list_verdicts_fit_on_one_line():
+def test_pages_can_be_read_and_tables_that_list_verdicts_have_short_lines():
     for name, text in pages.pages().items():
-        tables = re.findall(r"^\| (?:claim|promise) \|.*\n\|-.*\n((?:\|.*\n)+)", text, re.M)
-        assert tables or name == "index"
+        assert len(text.encode()) < 66_000, name
+        tables = re.findall(r"^\| claim \|.*\n\|-.*\n((?:\|.*\n)+)", text, re.M)
+        assert tables or name in ("index", "own")
         rows = [row for table in tables for row in table.split("\n") if row]
         assert all(len(re.sub(r"\(#[^)]*\)", "", row)) < 130 for row in rows)
 

@@ -59,7 +59,7 @@ def test_times_are_those_of_the_logistic_curves(delta):
 
 def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
-    monkeypatch.setattr(nr.Race, "complete_form", lambda *_: None)
+    monkeypatch.setattr(nr.Race, "complete_form", lambda *_, **__: None)
     found = learning_time(entrant.race, entrant.start, 0.2, 1e5)
     assert found.method == "solved race"
     assert found.time == pytest.approx(entrant.time, rel=1e-7)
@@ -370,7 +370,7 @@ def test_errors():
         nr.phase_diagram(some, "delta", [1, 2], start=0.01)
     with refuses("patterns"):
         nr.rank_patterns(nr.tasks.xor(), np.ones((2, 3)))
-    with refuses("candidates"):
+    with refuses("build"):
         nr.phase_diagram(both, "delta", [0, 1], start=0.01)
     with refuses("parameter"):
         nr.phase_diagram(gatings, "delta", [1, 0], start=0.01)
@@ -664,14 +664,13 @@ def test_equal_candidates_are_tied_and_have_no_crossover():
 @pytest.mark.parametrize(
     ("middle", "wide", "wins"), [(1.1, 0.2, True), (1.0, 0.1, True), (1.1, 0, False)]
 )
-def test_a_winner_between_two_values_of_another_is_looked_for(monkeypatch, middle, wide, wins):
+def test_a_winner_between_two_values_of_another_is_looked_for(middle, wide, wins):
     """Times written by hand: the rival is ahead within `wide` of the middle, and else behind."""
     rival = lambda value: 10 * (1 + 0.1 * ((value - middle) ** 2 - wide**2))
-    scout = phases._Scout(lambda value: {}, None, None, 0)
-    monkeypatch.setattr(scout, "times", lambda value: {"usual": 10.0, "rival": rival(value)})
-    ends = [c for low, high in [(0.6, 1.0), (1.0, 1.4)] for c in scout.between(low, high, 1e-9)]
+    line = phases._Line(lambda value: {"usual": 1 / 10, "rival": 1 / rival(value)})
+    ends = [c for low, high in [(0.6, 1.0), (1.0, 1.4)] for c in line.between(low, high, 1e-9)]
     at = [middle - wide, middle + wide] if wins else []
-    np.testing.assert_allclose([c.value for c in ends], at, atol=1e-8)
+    np.testing.assert_allclose([value for value, _, _ in ends], at, atol=1e-8)
 
 
 def test_a_start_of_deep_networks_from_weights_is_said_to_be_approximate():

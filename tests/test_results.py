@@ -31,7 +31,7 @@ COLUMNS = {
     StationaryPoints: "point learned loss index stable neutral family rate residual",
     Contest: "candidate time margin kept verdict least_loss learns strength implementable residual "
     "exact method reference rough",
-    PhaseDiagram: "value candidate time first kept",
+    PhaseDiagram: "value other candidate time strength first kept",
     ModeTable: "mode s final half_time least largest plus minus outputs",
     Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "

@@ -25,8 +25,8 @@ def phases(times, crossovers=()):
     table = {name: np.array(values, float) for name, values in times.items()}
     values = np.arange(len(next(iter(table.values()))), dtype=float)
     return PhaseDiagram(
-        "d",
-        values,
+        {"d": values},
+        "gatings",
         table,
         crossovers,
         "start",

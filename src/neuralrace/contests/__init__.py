@@ -1,4 +1,4 @@
-"""Who wins the race: learning times of candidate gatings, and where the winner changes.
+"""Who wins the race: learning times of gatings, paths of one network, and where winners change.
 
 The package is not called `contest`, so that `nr.contest` remains the function.
 """
@@ -6,6 +6,7 @@ The package is not called `contest`, so that `nr.contest` remains the function.
 from neuralrace.contests.contest import Contest, contest
 from neuralrace.contests.joint import Joint
 from neuralrace.contests.outcome import Lead, leads
+from neuralrace.contests.paths import PathRace
 from neuralrace.contests.patterns import PatternRanking, growth_rates, rank_patterns
 from neuralrace.contests.phases import PhaseDiagram, phase_diagram
 from neuralrace.contests.times import Candidates, Entrant, expected_start, moments
@@ -19,6 +20,7 @@ __all__ = [
     "Joint",
     "Kept",
     "Lead",
+    "PathRace",
     "PatternRanking",
     "PhaseDiagram",
     "contest",

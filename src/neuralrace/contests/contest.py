@@ -93,7 +93,8 @@ class Contest(Result):
 
         The reference is the gating that small neurons align to by themselves (`reln.aligned`). The
         check solves the races once more: it takes seconds, and shows its progress. The result is
-        remembered, and shown by `print` and `plot` from then on.
+        remembered, and shown by `print` and `plot` from then on. What ReLU networks do with gates
+        is known without weight decay only.
 
         ```python
         >>> import neuralrace as nr
@@ -104,7 +105,18 @@ class Contest(Result):
 
         ```
         """
+        self._check_plain("check()", "whether a ReLU network would keep gates")
         return self._check
+
+    def _check_plain(self, what: str, known: str) -> None:
+        decay = self.rule.weight_decay
+        require(
+            not decay,
+            f"{what} does not know weight decay",
+            got=f"a contest with weight_decay={decay!r}",
+            wanted=f"a contest without it: {known} is known for the loss alone",
+            fix="nr.contest(…) without weight_decay",
+        )
 
     @cached_property
     def _check(self) -> Check:
@@ -130,6 +142,7 @@ class Contest(Result):
 
         ```
         """
+        self._check_plain("keeps()", "whether a ReLU network would keep gates")
         one_of("name", name, self.entrants, "a candidate of this contest")
         if self.checked is not None:  # everything was measured already
             return self.checked.keeps(name)
@@ -248,7 +261,8 @@ class Contest(Result):
                 )
             times = np.linspace(0, 2 * self.times[self.winner], 201)
         scale = self.scale if scale is None else weight_scale(scale)
-        return train_together(self.candidates, self.entrants, scale, key, times, seeds)
+        decay = self.rule.weight_decay
+        return train_together(self.candidates, self.entrants, scale, key, times, seeds, decay)
 
     @door
     def plot(self, *, ax: Axes | None = None) -> Axes:
@@ -290,7 +304,9 @@ class Contest(Result):
         grids += [np.linspace(0, end, MOMENTS) for end in self._ends]
         times = np.unique(np.concatenate(grids))
         return {
-            name: e.race.solve(times=times, start=e.start, rtol=self.rule.rtol)
+            name: e.race.solve(
+                times=times, start=e.start, rtol=self.rule.rtol, weight_decay=e.weight_decay
+            )
             for name, e in self.entrants.items()
         }
 
@@ -375,6 +391,7 @@ def contest(
     rtol: float | None = None,
     leak: float = 0.0,
     bias: bool = False,
+    weight_decay: float | None = None,
     leads: bool = True,
     check: bool = False,
 ) -> Contest:
@@ -422,7 +439,10 @@ def contest(
     is off, from 0 to 1, and with `bias=True` the hidden neurons of every candidate and of the
     reference read one more input, `bias`, that is always one. An output bias is not gated, and is
     not known here. `leads=False` does not ask who would be first at other criteria, which saves up
-    to half of the time. `check=True` makes the check at once; it takes seconds.
+    to half of the time. `weight_decay` λ is as in `nr.flow`: every candidate decays, and the
+    criterion is one of the loss alone; there is no check then. Momentum and other rules belong to
+    descent with a rate, which a contest does not have: `race.solve` follows them.
+    `check=True` makes the check at once; it takes seconds.
 
     To rank single pathways by their early growth instead, see `rank_patterns`.
 
@@ -451,7 +471,9 @@ def contest(
     alone = isinstance(candidates, Dataset)
     if criterion is None:
         criterion, relative = (0.5, True) if alone else (0.2, relative)
-    rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
+    rule = Rule(
+        start, scale, criterion, relative, longest, tolerance, rtol, leak, bias, weight_decay
+    )
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
         task = with_bias(task) if bias else task

@@ -105,6 +105,7 @@ def train_together(
     key: Key,
     times: ArrayLike,
     seeds: int,
+    weight_decay: float | None,
 ) -> Joint:
     """Gradient flow of all candidates side by side, from random weights, in float64."""
     seeds = whole_number("seeds", seeds, fix="for example seeds=5")
@@ -120,7 +121,9 @@ def train_together(
     with jax.enable_x64(True):
         for seed_key in jax.random.split(key, seeds):
             weights = net.init(seed_key, by_edge)
-            run = flow(net, weights, data, times=times, record={"weights": True})
+            run = flow(
+                net, weights, data, times=times, record={"weights": True}, weight_decay=weight_decay
+            )
             kept = run.values["weights"]
             shares.append({n: _supplied(n, *pair, kept) for n, pair in candidates.items()})
             runs.append(Trajectory(run.time, run.loss, final=run.final, net=net))

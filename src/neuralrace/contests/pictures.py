@@ -14,6 +14,7 @@ from neuralrace.contests.times import moments
 from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.errors import require
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, mark_line, shade, style
+from neuralrace.tolerances import EQUAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,14 +85,13 @@ def draw_contest(contest: Contest, ax: Axes | None) -> Axes:
 
 
 def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:
-    """See `PhaseDiagram.plot`."""
+    """See `PhaseDiagram.plot`, over one parameter."""
     curves = {
-        name: np.where(np.isfinite(times), times, np.nan) for name, times in found.times.items()
+        name: np.where(np.isfinite(each), each, np.nan) for name, each in found.measured.items()
     }
     colours = candidate_colours(curves)
-    ax = draw_curves(
-        found.values, curves, kind="theory", ylabel="learning time", color=colours, ax=ax
-    )
+    ylabel = f"strength at {found.criterion}" if found.is_of_paths else "learning time"
+    ax = draw_curves(found.values, curves, kind="theory", ylabel=ylabel, color=colours, ax=ax)
     with style():
         _draw_regions(ax, found, colours)
         not_kept = _not_kept(found)
@@ -105,11 +105,75 @@ def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:
             _draw_trained(ax, trained)
         if trained is not None or not_kept:
             ax.legend(loc="upper right", bbox_to_anchor=(1.0, 0.93))  # below the marks
-        fastest = np.min(list(found.times.values()), axis=0)
-        top = fastest[np.isfinite(fastest)].max(initial=0.0)
         ax.set(xlabel=found.parameter, xlim=(found.values[0], found.values[-1]))
-        ax.set_ylim(0, 2 * top or None)  # candidates far behind leave the picture
+        if _grows_by_factors(found.values):
+            ax.set_xscale("log")
+        if not found.is_of_paths:
+            fastest = np.min(list(found.times.values()), axis=0)
+            top = fastest[np.isfinite(fastest)].max(initial=0.0)
+            ax.set_ylim(0, 2 * top or None)  # candidates far behind leave the picture
     return ax
+
+
+def draw_map(found: PhaseDiagram, ax: Axes | None) -> Axes:
+    """See `PhaseDiagram.plot`, over two parameters."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import ListedColormap
+
+    names = [name for name in found.counts if name is not None]
+    colours = candidate_colours(found.measured)
+    winner = np.reshape([len(names) if n is None else names.index(n) for n in found.winners],
+                        found.shape)  # fmt: skip
+    each = [shade(colours[name], 0.5 + 0.4 * (i % 2)) for i, name in enumerate(names)]
+    (x, across), (y, up) = found.axes.items()
+    with style():
+        ax = plt.subplots()[1] if ax is None else ax
+        ax.set(xlabel=x, ylabel=y)
+        if _grows_by_factors(across):
+            ax.set_xscale("log")
+        if _grows_by_factors(up):
+            ax.set_yscale("log")
+        ax.pcolormesh(
+            _edges(across), _edges(up), winner.T,
+            cmap=ListedColormap([*each, "white"]), vmin=-0.5, vmax=len(names) + 0.5,
+        )  # fmt: skip
+        places = [
+            (c.value, c.at[y]) if c.along == x else (c.at[x], c.value) for c in found.crossovers
+        ]
+        if places:
+            ax.plot(*np.transpose(places), "o", color="0.1", markersize=2, label="boundary")
+        for k, name in enumerate([*names, "nobody"]):
+            inside = np.argwhere(winner == k)
+            if not len(inside):
+                continue
+            middle = np.abs(inside - inside.mean(axis=0)).sum(axis=1).argmin()
+            i, j = inside[middle]
+            ax.annotate(
+                f"{name} {'leads' if found.is_of_paths else 'first'}",
+                (across[i], up[j]),
+                ha="center",
+                va="center",
+                fontsize="small",
+                bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1.0},
+            )
+    return ax
+
+
+def _grows_by_factors(values: np.ndarray) -> bool:
+    """Whether values grow by equal factors, as those of `np.geomspace`."""
+    if len(values) < 3 or values[0] <= 0:
+        return False
+    factors = values[1:] / values[:-1]
+    return bool(np.ptp(factors) < EQUAL * factors[0] and factors[0] > 1 + EQUAL)
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """The edges of cells around values: half way to their neighbours, by size or by factor."""
+    plain = not _grows_by_factors(values)
+    at = values if plain else np.log(values)
+    middle = (at[1:] + at[:-1]) / 2
+    ends = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
+    return ends if plain else np.exp(ends)
 
 
 def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> None:
@@ -120,11 +184,12 @@ def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> 
         if winner is not None:
             ax.axvspan(low, high, color=shade(colours[winner], 0.85), linewidth=0, zorder=0)
         share, unsure = (high - low) / (last - first), found.is_unsure(low, high)
+        learner = f"candidate {'is known to learn' if unsure else 'learns'}"
         if share > NARROW:
             ax.annotate(
                 f"{', '.join([winner, *found.equals(low, high)])} first"
                 if winner
-                else f"no candidate {'is known to learn' if unsure else 'learns'}",
+                else f"no {'path is known' if found.is_of_paths else learner}",
                 ((low + high) / 2, 0.0),
                 (0, 3),
                 xycoords=("data", "axes fraction"),

@@ -14,8 +14,10 @@ from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset, with_bias, zero_loss
 from neuralrace.door import door
+from neuralrace.dynamics.systems import checked_law
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
-from neuralrace.reduction import Race, Start, reduce
+from neuralrace.gdln import GDLN
+from neuralrace.reduction import ClosedForm, Race, Start, reduce
 from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, joined, later, start_from_scale
@@ -23,14 +25,14 @@ from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
-from neuralrace.types import WeightsLike
+from neuralrace.types import Key, WeightsLike
 from neuralrace.weights import check_untied
 
 DRAWN = 301
 """The number of moments of a curve that is drawn."""
 
 POINTS = 256
-"""A bracket of a learning time is divided into this many parts, twice."""
+"""A bracket of a learning time is divided into this many parts, at least twice."""
 
 FIRST = 128.0
 """The first bracket of a learning time, in units of one over the largest strength."""
@@ -117,6 +119,7 @@ class Entrant:
     method: str
     number: float | None
     unknown: str = ""
+    weight_decay: float | None = None
 
     @property
     def is_unknown(self) -> bool:
@@ -153,14 +156,14 @@ class Entrant:
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
-        return learning_time(
-            self.race, self.start, least + FALLEN * (initial - least), longest
-        ).time
+        level = least + FALLEN * (initial - least)
+        decay = self.weight_decay
+        return learning_time(self.race, self.start, level, longest, weight_decay=decay).time
 
     @property
     def has_form(self) -> bool:
         """Whether the race has a closed form from its start."""
-        return not self.start.joined and self.race.complete_form(self.start) is not None
+        return _form(self.race, self.start, self.weight_decay) is not None
 
     @property
     def strength(self) -> float:
@@ -178,7 +181,8 @@ class Rule:
 
     Exactly one of `start` and `scale` is given; `start` may be a mapping with every candidate.
     `leak` is that of the ReLU network that would have to keep the gates; with `bias`, the hidden
-    neurons of every candidate read an input that is always one.
+    neurons of every candidate read an input that is always one. `draws` is the key with which
+    weights are drawn where the average start is not known; without it, that is an error.
     """
 
     start: StartsLike | None
@@ -190,6 +194,8 @@ class Rule:
     rtol: float | None = None
     leak: float = 0.0
     bias: bool = False
+    weight_decay: float | None = None
+    draws: Key | None = None
 
     def __post_init__(self) -> None:
         check_start_known(self.start)
@@ -211,6 +217,7 @@ class Rule:
             wanted="a finite number above 0",
             fix="leave it out for the default",
         )
+        checked_law(self.weight_decay, None, ())
         switch("relative", self.relative)
         switch("bias", self.bias)
         checked_leak(self.leak)
@@ -225,6 +232,9 @@ class Rule:
 
     def describe(self) -> str:
         """The start in words."""
+        if self.scale is not None and self.draws is not None:
+            drawn = f"drawn from key {self.draws} where no average is known"
+            return f"random weights of standard deviation {self.scale:g}, {drawn}"
         if self.scale is not None:
             return (
                 f"random weights of standard deviation {self.scale:g}, on average: "
@@ -234,8 +244,11 @@ class Rule:
             return f"equal aligned starts: every edge at {start:g}, whatever its width"
         return "as given for each candidate"
 
-    def enter(self, candidates: CandidatesLike) -> dict[str, Entrant]:
-        """An entrant for every candidate; raises unless all are candidates for one task."""
+    def enter(self, candidates: CandidatesLike, *, begun: bool = False) -> dict[str, Entrant]:
+        """An entrant for every candidate; raises unless all are candidates for one task.
+
+        A candidate that meets the criterion at its start has the time 0 if it may have `begun`.
+        """
         check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
         require(
             candidates,
@@ -244,25 +257,40 @@ class Rule:
             wanted="{name: (arch, data)}",
             fix="for example {'xor': nr.tasks.xor_pathways(data)}",
         )
+        check_one_task(self.pairs(candidates))
+        return {n: self._entrant(n, each, begun) for n, each in self.ready(candidates).items()}
+
+    def ready(self, candidates: CandidatesLike) -> CandidatesLike:
+        """All candidates with the bias that is asked for, those reduced already as they are."""
         pairs = self.pairs(candidates)
-        check_one_task(pairs)
-        made = {
+        return {
             name: each if isinstance(each, Race) and each.arch == pairs[name][0] else pairs[name]
             for name, each in candidates.items()
         }
-        return {name: self._entrant(name, each) for name, each in made.items()}
 
     def pairs(self, candidates: CandidatesLike) -> Candidates:
         """All candidates as (arch, data), with the bias that is asked for."""
         pairs = pairs_of(candidates)
         return {n: _biased(*pair) for n, pair in pairs.items()} if self.bias else pairs
 
-    def _entrant(self, name: str, candidate: tuple[Architecture, Dataset] | Race) -> Entrant:
-        """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
+    def begin(
+        self, name: str, candidate: tuple[Architecture, Dataset] | Race
+    ) -> tuple[Race, Start, float | None]:
+        """A candidate's race, its start, and the number at which all edges start if there is one.
+
+        The candidate is reduced if it was not before.
+        """
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = candidate if isinstance(candidate, Race) else reduce(*candidate, **options)
         source = self._source(name, race)
         start = joined(race.blocks, race.split, race.outside, race.start(source))
+        return race, start, _one_number(source)
+
+    def _entrant(
+        self, name: str, candidate: tuple[Architecture, Dataset] | Race, begun: bool
+    ) -> Entrant:
+        """A candidate at its start, and when it reaches the criterion."""
+        race, start, number = self.begin(name, candidate)
         initial = initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
         require(
@@ -272,9 +300,9 @@ class Rule:
             wanted=f"a loss below {initial:g}",
             fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
         )
-        found = learning_time(race, start, criterion, self.longest, self.rtol)
+        found = learning_time(race, start, criterion, self.longest, self.rtol, self.weight_decay)
         require(
-            found.time != 0,
+            begun or found.time != 0,
             f"candidate {name!r} meets the criterion already at its start",
             got=f"criterion = {criterion:g}, and {start.description}",
             wanted="a start whose loss is above the criterion",
@@ -290,12 +318,16 @@ class Rule:
             and criterion > race.constant
         ):
             unknown = AVERAGE
-        number = _one_number(source)
-        return Entrant(race, start, criterion, found.time, found.method, number, unknown)
+        return Entrant(
+            race, start, criterion, found.time, found.method, number, unknown, self.weight_decay
+        )
 
     def _source(self, name: str, race: Race) -> StartLike:
         """The argument of `Race.start` for this candidate."""
         if self.scale is not None:
+            if self.draws is not None:
+                known = start_from_scale(race.blocks, race.split, race.outside, self.scale)
+                return known or GDLN(race.arch).init(self.draws, self.scale)
             return _expected(race, self.scale, f"candidate {name!r}")
         if isinstance(self.start, Mapping):
             require(
@@ -490,10 +522,13 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
 
     ```
     """
-    shortest = min(times.values(), default=np.inf)
-    if not isfinite(shortest):
-        return ()
-    return tuple(name for name, time in times.items() if time <= (1 + EQUAL) * shortest)
+    return foremost({name: 1 / time for name, time in times.items()})
+
+
+def foremost(scores: Mapping[str, float]) -> tuple[str, ...]:
+    """Those with the largest score or one equal to it, in their order; none if all are zero."""
+    best = max(scores.values(), default=0.0)
+    return tuple(name for name, score in scores.items() if score * (1 + EQUAL) >= best > 0)
 
 
 def initial_loss(race: Race) -> float:
@@ -515,8 +550,18 @@ class LearningTime:
     unknown: str = ""
 
 
+def _form(race: Race, start: Start, weight_decay: float | None) -> ClosedForm | None:
+    """The closed form of a whole race, if there is one."""
+    return None if start.joined else race.complete_form(start, weight_decay=weight_decay)
+
+
 def learning_time(
-    race: Race, start: Start, criterion: float, longest: float, rtol: float | None = None
+    race: Race,
+    start: Start,
+    criterion: float,
+    longest: float,
+    rtol: float | None = None,
+    weight_decay: float | None = None,
 ) -> LearningTime:
     """When the loss falls to the criterion, and how that was found.
 
@@ -534,49 +579,62 @@ def learning_time(
         w.any() for weights in start.weights for w in weights.values()
     ):
         return LearningTime(np.inf, "weights of zero never move")
-    form = None if start.joined else race.complete_form(start)
+    form = _form(race, start, weight_decay)
     if form is not None:
         return LearningTime(float(form.time_to_loss(criterion)), "closed form")
-    found, rests = _solved_time(race, start, criterion, longest, rtol)
+    found, rests = _solved_time(race, start, criterion, longest, rtol, weight_decay)
     if rests or any(w.size > 1 for weights in start.weights for w in weights.values()):
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
-        again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
+        again, _ = _solved_time(race, _nudged(start), criterion, longest, other, weight_decay)
         if not abs(found.time - again.time) <= PRINTED * found.time:
             return LearningTime(np.inf, "solved race", SADDLE)
     return found
 
 
 def _solved_time(
-    race: Race, start: Start, criterion: float, longest: float, rtol: float | None
+    race: Race,
+    start: Start,
+    criterion: float,
+    longest: float,
+    rtol: float | None,
+    weight_decay: float | None,
 ) -> tuple[LearningTime, bool]:
     """The time to the criterion by solving the race, and whether the race rests before it.
 
-    Since the loss can only fall, the time is bracketed by ever longer spans, the bracket is divided
-    twice, and the last part is interpolated. Each solution starts where the previous one ended.
+    The time is bracketed by ever longer spans, the bracket is divided at least twice, until its
+    parts are short beside the time, and the last part is interpolated. Each solution starts where
+    the previous one ended. Without weight decay the loss can only fall, and no crossing is missed.
     """
 
     def solve(start: Start, lasts: float) -> Trajectory:
-        return race.solve(times=np.linspace(0.0, lasts, POINTS + 1), start=start, rtol=rtol)
+        times = np.linspace(0.0, lasts, POINTS + 1)
+        return race.solve(times=times, start=start, rtol=rtol, weight_decay=weight_decay)
 
     def follow(start: Start, solution: Trajectory) -> Start:
         return later(race.blocks, start, solution)
 
     first, last = FIRST / _rate(race), longest / _rate(race)
     for now, at, solution in stretches(solve, follow, start, first, last, growth=LATER):
-        if solution.loss[-1] > criterion:
+        if solution.loss.min() > criterion:
             continue
         k = int(np.argmax(solution.loss <= criterion))
         rests = now > 0 or _rests(solution, k)  # now > 0: or between two times of a longer piece
         if k == 0:
             return LearningTime(now, "solved race"), rests
-        begin, end = map(float, solution.time[k - 1 : k + 1])
-        part = solve(later(race.blocks, at, solution, k - 1), end - begin)
-        if part.loss[-1] > criterion:  # by the error of solving
-            return LearningTime(now + end, "solved race"), rests
-        k = int(np.argmax(part.loss <= criterion))
-        crossed = float(crossing_time(part.time, part.loss, criterion)) if k else 0.0
-        return LearningTime(now + begin + crossed, "solved race"), rests or _rests(part, k)
+        while True:
+            begin, end = map(float, solution.time[k - 1 : k + 1])
+            now, at = now + begin, later(race.blocks, at, solution, k - 1)
+            solution = solve(at, end - begin)
+            if solution.loss.min() > criterion:  # by the error of solving
+                return LearningTime(now + end - begin, "solved race"), rests
+            k = int(np.argmax(solution.loss <= criterion))
+            rests = rests or _rests(solution, k)
+            if k == 0 or float(solution.time[1]) <= now / POINTS:
+                crossed = (
+                    float(crossing_time(solution.time, solution.loss, criterion)) if k else 0.0
+                )
+                return LearningTime(now + crossed, "solved race"), rests
     return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
 
 

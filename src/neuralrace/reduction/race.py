@@ -750,8 +750,12 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         return modes_of(self, start, scale, items, names, seeds, key, least, law)
 
     @door
-    def complete_form(self, start: StartLike) -> ClosedForm | None:
+    def complete_form(
+        self, start: StartLike, *, weight_decay: float | None = None
+    ) -> ClosedForm | None:
         """The closed form of the whole race, or None if a mode has none: quicker to ask.
+
+        `weight_decay` is as in `closed_form`.
 
         ```python
         >>> import neuralrace as nr
@@ -761,10 +765,10 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
 
         ```
         """
-        start = self.start(start)
+        start, law = self.start(start), self._law(weight_decay, None)
         known = {}
         for i, block in enumerate(self.blocks):
-            form = self._form(i, start)
+            form = self._form(i, start, law)
             if form is None:
                 return None
             known[block.name] = form

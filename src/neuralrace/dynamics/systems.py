@@ -209,7 +209,8 @@ class NetworkSystem(System):
     def during(self, moment: PyTree) -> NetworkSystem:
         if self.schedule is None:
             return self
-        weight = jnp.broadcast_to(self.schedule[moment], self.data.probability.shape)
+        assert self.data.sample_weight is not None  # spelled out, one row per member of an ensemble
+        weight = jnp.broadcast_to(self.schedule[moment], self.data.sample_weight.shape)
         return eqx.tree_at(lambda s: s.data.sample_weight, self, weight)
 
     def loss(self, state: State) -> Float[Array, ""]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ body {{ max-width: 60rem; margin: 1rem auto; padding: 0 1rem }}
 svg {{ max-width: 100%; height: auto }}
 div {{ overflow-x: auto }}
 table {{ border-collapse: collapse; font-size: .85rem }}
-td, th {{ padding: .1rem .6rem; text-align: right }}
+td, th {{ padding: .1rem .6rem; text-align: right; white-space: nowrap }}
 </style></head><body>{body}</body></html>
 """
 """The page of a watched training. It is light, as its pictures are."""
@@ -236,14 +237,19 @@ class Watched(Result):
                     color=COLOURS["neutral"], label=f"{len(known.networks)} simulated networks",
                 )  # fmt: skip
         ax.set(ylim=(0, None))
+        if len(frame) and _is_early(frame["step"].to_numpy(), frame["loss"].to_numpy()):
+            ax.set_xscale("symlog", linthresh=1)
         ax.legend()
         return ax
 
     def body(self) -> str:
-        """The picture and the table, as HTML."""
+        """The first sentence, the picture, the table and the other sentences, as HTML."""
+        first, table, below = self._shown()
         picture = picture_bytes(self.plot(), "svg").decode()
+        cells = "" if table is None else table.to_html(index=False, border=0)
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in below)
         picture = picture[picture.index("<svg") :]
-        return f"<div>{self._repr_html_()}</div>{picture}"
+        return f"<p>{html.escape(first)}</p>{picture}<div>{cells}</div>{lines}"
 
     def to_html(self, path: Path) -> Path:
         """Write a page that loads itself again until the training has ended."""
@@ -260,6 +266,12 @@ def _near(row: pandas.Series) -> str:
         if np.isfinite(row.floors):
             said += f", {row.floors:.2g} times as much as two networks that start alike"
     return said
+
+
+def _is_early(steps: np.ndarray, loss: np.ndarray) -> bool:
+    """Whether half of the fall of the loss is in the first tenth of the steps."""
+    half = (loss[0] + np.nanmin(loss)) / 2
+    return bool(steps[np.argmax(loss <= half)] < steps[-1] / 10)
 
 
 def mean_so_far(values: np.ndarray, steps: np.ndarray) -> Float[np.ndarray, " K"]:

@@ -30,6 +30,9 @@ from neuralrace.weights import WeightsLike, checked_weights
 Reader = Callable[[WeightsLike | None, int], "tuple[Network, WeightsLike] | None"]
 """The network and its weights at a step, from what the loop passed; None where nobody knows."""
 
+EARLY = 1.2
+"""At first, the number of the step grows by this factor from one record to the next."""
+
 SECOND = 1.0
 """A picture in a notebook is drawn again at most this often, in seconds."""
 
@@ -66,8 +69,9 @@ def live(
     **Arguments:** `model`, as in `nr.from_torch`, or a network of this package, whose first
     `weights` are then passed; `data`, on which the loss is measured; `every`, the number of steps
     between two records, by default as many as keep the time spent here below 5 % of the time
-    since the start; `learning_rate` and `steps`, how long the training will last, without which
-    nothing is predicted; `loss`, `"squared"` or `"cross_entropy"`; `leak` as in `nr.from_torch`;
+    since the start, or of the whole training at first, when more is seen; `learning_rate` and
+    `steps`, how long the training will last, without which nothing is predicted; `loss`,
+    `"squared"` or `"cross_entropy"`; `leak` as in `nr.from_torch`;
     `predict=False` leaves the prediction out; `folder`, where everything goes, a new one by
     default; `log`, where every row of the table goes, too: a `SummaryWriter` of TensorBoard (or
     whatever has `add_scalar`), a run of wandb (whatever has `log`), a path that ends in `.csv`, or
@@ -148,10 +152,11 @@ class Live:
             wanted="an empty folder",
             fix="choose another folder, or leave folder out",
         )
-        self.every, self.page, self.count = every, self.folder / PAGE, 0
+        self.every, self.page, self.count, self._steps = every, self.folder / PAGE, 0, steps
         self._failures: set[str] = set()
         self._passed, self._shown, self._drawn = 0, None, 0.0
         self._said: float | None = None
+        self._first: tuple[float, int] | None = None
         about = {"format": FORMAT, "every": every or 0, "data": data.digest()}
         write_whole(self.folder / ABOUT, json.dumps(about).encode())
         Plan(data, loss, learning_rate, steps, predict, why).save(self.folder / PLAN)
@@ -172,7 +177,8 @@ class Live:
             if self._is_due(begun):
                 self._record(loss, weights)
                 self._pass_on()
-                self._last, self._cost = self.count, time.perf_counter() - begun
+                self._last = self.count
+                self._cost = max(self._cost, time.perf_counter() - begun)
         except Exception as error:  # whatever fails here must not end the user's training
             self._failed(error)
         finally:
@@ -243,7 +249,13 @@ class Live:
     def _is_due(self, now: float) -> bool:
         if self.every is not None:
             return self.count // self.every > self._last // self.every
-        return self._spent + self._cost <= LIVE_SHARE * (now - self._begun)
+        so_far, spent = now - self._begun, self._spent + self._cost
+        if self._first is None:  # warm: what comes before tells nothing of the steps to come
+            self._first = now - self._spent, self.count
+        warm, count = self._first
+        lasts = (now - self._spent - warm) / max(self.count - count, 1) * (self._steps or 0)
+        early = self.count > EARLY * self._last and spent <= LIVE_SHARE / 2 * lasts
+        return early or spent <= LIVE_SHARE * so_far
 
     def _record(self, loss: Any, weights: WeightsLike | None) -> None:
         """Write the weights, and what the loop said, to the folder."""

@@ -3,89 +3,24 @@
 import matplotlib
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from evidence.own import path_races
+from evidence.own.path_races import three_pathways
 from neuralrace.contests import PathRace
 from neuralrace.results import Result
 from tests.test_errors import refuses
 
-PATHS = {"a-b": "ab", "a-c-d": "acd", "e-f": "ef"}
 
-
-def three_pathways(share: float, other: float = 1.0, units: int = 3):
-    """x→h₁→y, x→h₁→h₂→y, and x→g→y, on for a share; y = 2x when g is on and 2·other·x when off."""
-    arch = nr.Architecture(
-        {"x": 1, "h1": units, "h2": units, "g": units, "y": 1},
-        {"a": ("x", "h1"), "b": ("h1", "y"), "c": ("h1", "h2"), "d": ("h2", "y"),
-         "e": ("x", "g"), "f": ("g", "y")},
-    )  # fmt: skip
-    on = {"g": [1.0, 0.0]}
-    x, y = {"x": [[1.0], [1.0]]}, {"y": [[2.0], [2 * other]]}
-    return arch, nr.Dataset(x, y, on, [share, 1 - share])
-
-
-def by_hand(weights, share: float, other: float, level: float) -> dict[str, float]:
-    """The three products of the full network's matrices when its loss falls to a level."""
-    shapes = {e: np.shape(weights[e]) for e in "abcdef"}
-    ends = np.cumsum([np.prod(s) for s in shapes.values()])[:-1]
-    chances, targets, gates = [share, 1 - share], [2.0, 2 * other], [1.0, 0.0]
-
-    def matrices(flat):
-        parts = zip(shapes.items(), np.split(flat, ends), strict=True)
-        return {e: part.reshape(shape) for (e, shape), part in parts}
-
-    def loss(t, flat):
-        w = matrices(flat)
-        always, gated = w["b"] @ w["a"] + w["d"] @ w["c"] @ w["a"], w["f"] @ w["e"]
-        each = zip(chances, targets, gates, strict=True)
-        return sum(p * (y - (always + g * gated).item()) ** 2 / 2 for p, y, g in each) - level
-
-    def velocity(t, flat):
-        w = matrices(flat)
-        always, gated = w["b"] @ w["a"] + w["d"] @ w["c"] @ w["a"], w["f"] @ w["e"]
-        errors = [y - (always + g * gated).item() for y, g in zip(targets, gates, strict=True)]
-        on = sum(p * e for p, e in zip(chances, errors, strict=True))
-        own = chances[0] * errors[0]
-        pulls = {
-            "a": on * (w["b"] + w["d"] @ w["c"]).T, "b": on * w["a"].T,
-            "c": on * w["d"].T @ w["a"].T, "d": on * (w["c"] @ w["a"]).T,
-            "e": own * w["f"].T, "f": own * w["e"].T,
-        }  # fmt: skip
-        return np.concatenate([pulls[e].ravel() for e in "abcdef"])
-
-    loss.terminal = True
-    flat = np.concatenate([np.ravel(weights[e]) for e in "abcdef"])
-    if loss(0, flat) > 0:
-        found = solve_ivp(velocity, [0, 1e4], flat, events=loss, rtol=1e-10, atol=1e-14)
-        flat = found.y_events[0][0]
-    w = matrices(flat)
-    return {"a-b": (w["b"] @ w["a"]).item(), "a-c-d": (w["d"] @ w["c"] @ w["a"]).item(),
-            "e-f": (w["f"] @ w["e"]).item()}  # fmt: skip
-
-
-@pytest.mark.parametrize(("how", "other"), [("start", 1.0), ("start", -0.5), ("scale", -0.5)])
-def test_three_pathways_lead_where_the_full_network_says(how, other):
+@pytest.mark.parametrize(("other", "key"), [(1.0, None), (-0.5, None), (-0.5, 3)])
+def test_three_pathways_lead_where_the_full_network_says(other, key):
     """Cell by cell: aligned starts of any size, and random weights followed as they are."""
-    sizes = [0.01, 0.3, 1.3] if how == "start" else [0.01, 0.02]
-    found = nr.phase_diagram(
-        lambda share: three_pathways(share, other), {how: sizes, "share": [0.1, 0.8]},
-        race="paths", criterion=0.5, relative=True, key=3,
-    )  # fmt: skip
-    assert found.shape == (len(sizes), 2) and set(found.strengths) == set(PATHS)
-    for k, (size, share) in enumerate(found.points):
-        arch, data = three_pathways(share, other)
-        race = nr.reduce(arch, data)
-        if how == "start":
-            weights = race.weights(race.solve(times=[0.0, 1.0], start=size), 0.0)
-        else:
-            weights = nr.GDLN(arch).init(3, scale=size)
-        level = 0.25 * (4 * share + 4 * other**2 * (1 - share))
-        wanted = by_hand({e: np.asarray(w) for e, w in weights.items()}, share, other, level)
-        got = {name: values.ravel()[k] for name, values in found.strengths.items()}
-        np.testing.assert_allclose([got[n] for n in wanted], list(wanted.values()), atol=2e-6)
-        assert found.winners[k] == max(wanted, key=lambda n: abs(wanted[n]))
-    if how == "start":
+    sizes = np.array([0.01, 0.3, 1.3] if key is None else [0.01, 0.02])
+    found = path_races.diagram(sizes, np.array([0.1, 0.8]), other, key)
+    assert found.shape == (len(sizes), 2) and set(found.strengths) == {"a-b", "a-c-d", "e-f"}
+    wrong, gap = path_races.cells_off(found, other, key)
+    assert wrong == 0 and gap < 2e-6
+    if key is None:
         assert set(found.winners) >= ({"a-b", "a-c-d"} if other == 1 else {"a-b", "e-f"})
 
 

@@ -364,3 +364,24 @@ def test_seeds_that_are_none_are_refused(seeds):
             nr.ReLUNetwork((3, 6, 1)), nr.tasks.extended_xor(0.5), key=0, seeds=seeds,
             learning_rate=0.1, steps=2,
         )  # fmt: skip
+
+
+# ---- other rules --------------------------------------------------------------------------------
+
+
+def test_decay_momentum_and_rates_are_those_of_single_runs():
+    how = {"weight_decay": 0.1, "rates": {"W1": 0.5}}
+    many = ensemble(TASKS, momentum=0.5, **how)
+    flows = nr.flow_ensemble(NET, TASKS, key=KEY, seeds=2, scale=0.3, times=[0.0, 1.0], **how)
+    start = NET.init(jax.random.split(KEY, 2)[1], 0.3)
+    for i, task in enumerate(TASKS):
+        one = nr.train(NET, start, task, learning_rate=0.1, steps=12, momentum=0.5, **how)
+        np.testing.assert_allclose(many.loss[i, 1], one.loss, rtol=1e-12)
+        np.testing.assert_allclose(many.time, one.time)
+        same = nr.flow(NET, start, task, times=[0.0, 1.0], **how)
+        np.testing.assert_allclose(flows.loss[i, 1], same.loss, rtol=1e-6)
+    assert many.settings["momentum"] == 0.5 and many.settings["weight_decay"] == 0.1
+    with refuses("momentum"):
+        ensemble(learning_rate=[0.1, 0.2], momentum=0.5)
+    with refuses("weight_decay"):
+        ensemble(weight_decay=-1.0)

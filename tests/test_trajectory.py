@@ -347,6 +347,11 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     assert np.isnan(crossing_time(time, np.append(loss[0, :-1], np.nan), 1e-3))
     rise = crossing_time(time, 1 - loss, 0.9, rising=True)
     np.testing.assert_allclose(rise, np.log(10) / rate, rtol=1e-5)
+    path = time * np.exp(1 - time)  # rises to 1 at t = 1, and falls again
+    there = [crossing_time(time, path, 0.5, rising=up) for up in (True, False)]
+    np.testing.assert_allclose(there, [0.231961, 2.678347], atol=1e-5)
+    both = crossing_time(time, 1 - np.array([path, path / 4]), 0.5, rising=True)
+    np.testing.assert_allclose(both, [2.678347, 0.0], atol=1e-5)  # one leaves, one stays
     with refuses("times"):
         crossing_time([0, 1], np.zeros((2, 3)), 0.5)
     both = np.stack([loss[0], 1 - loss[0]])

@@ -56,6 +56,9 @@ def train_ensemble(
     kind: str = "gaussian",
     weights: WeightsLike | None = None,
     learning_rate: float | Sequence[float] | None = None,
+    momentum: float | None = None,
+    weight_decay: float | None = None,
+    rates: Mapping[str, float] | None = None,
     optimizer: GradientTransformation | Stepper | None = None,
     steps: int,
     batch_size: int | None = None,
@@ -109,30 +112,35 @@ def train_ensemble(
     """
     stops = recording_steps(steps, record_every, record_at)
     row = one_row("learning_rate", learning_rate)
-    rates = [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
-    method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
+    several = (
+        [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
+    )
+    method, clock = chosen_method(
+        several[0] if several else None, optimizer, int(stops[-1]), momentum
+    )
     stops, phases = phases_of(schedule, stops, clock)
     require(
-        phases is None or len(rates) < 2,
-        "a schedule goes with one learning rate",
-        got=f"{len(rates)} learning rates, with which equal steps lie at different times",
+        len(several) < 2 or (phases is None and not clock.momentum),
+        f"{'momentum' if phases is None else 'a schedule'} goes with one learning rate",
+        got=f"{len(several)} learning rates, with which equal steps lie at different times",
         wanted="one learning rate",
         fix="one ensemble for each learning rate",
     )
     starts = Starts.of(net, key, seeds, scale, kind, dtype, weights)
     options: Options = {
-        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule
+        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule,
+        "weight_decay": weight_decay, "rates": rates,
     }  # fmt: skip
     posed = lambda data: pose(net, starts.sample, data, batched=batch_size is not None, **options)
-    grid = Grid.of(data, posed, starts, rates if row.ndim else clock.rate, axis)
+    grid = Grid.of(data, posed, starts, several if row.ndim else clock.rate, axis)
     problem, samples = grid.problem, grid.problem.system.data.n_samples
     size = None if batch_size is None else checked_batch_size(batch_size, samples)
     described = {
         **method_settings(clock, int(stops[-1]), optimizer), **starts.settings,
-        "network": network_described(net), "data": grid.data, "learning_rate": rates,
+        "network": network_described(net), "data": grid.data, "learning_rate": several,
         "batch_size": batch_size, "loss": problem.settings["loss"], "weights": starts.own,
         "record": sorted(record or {}), "dtype": str(problem.dtype),
-        "evaluate": problem.settings.get("evaluate"),
+        "evaluate": problem.settings.get("evaluate"), "law": [weight_decay, rates],
         "schedule": None if schedule is None else [schedule.settings, schedule.weights],
     }  # fmt: skip
     method = in_precision(problem.dtype, method)
@@ -150,11 +158,11 @@ def train_ensemble(
         return take_steps(
             grid.system(members),
             grid.weights(members),
-            Descent(grid.rate(members)) if len(rates) > 1 else method,
+            Descent(grid.rate(members)) if len(several) > 1 else method,
             stops,
             batches=grid.batches(members, size),
             until=checked_until(until),
-            members=Members(len(members), grid.axes_of_system, 0 if len(rates) > 1 else None),
+            members=Members(len(members), grid.axes_of_system, 0 if len(several) > 1 else None),
             moments=None if phases is None else phases[: len(stops)],
             checkpoints=saved,
             seen=seen,
@@ -175,9 +183,9 @@ def train_ensemble(
     settings |= {} if size is None else {"batch_size": size}
     if until is not None:
         settings["stopped"] = "until" if len(reached) < len(stops) else "end"
-    if len(rates) > 1:
-        settings |= {"learning_rate": rates, "clock": "steps"}
-    time = reached if len(rates) > 1 else clock.time(reached)
+    if len(several) > 1:
+        settings |= {"learning_rate": several, "clock": "steps"}
+    time = reached if len(several) > 1 else clock.time(reached)
     parts = [(part.loss, part.values, part.final) for part in done]
     run = grid.trajectory(time, parts, settings, reached)
     _warn_of_stopped(run, "a smaller learning rate")
@@ -204,12 +212,15 @@ def flow_ensemble(
     members_at_once: int | None = None,
     dtype: DTypeLike | None = None,
     schedule: Schedule | None = None,
+    weight_decay: float | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> Trajectory:
     """Gradient flow from many starts in one program: over seeds, datasets and scales.
 
     Members start as those of `train_ensemble` do, and each is solved as `flow` solves it, with
     tolerances that follow the smallest weights of all. Members that do not reach the last time
-    within `max_steps` are not finite from where they stopped, with a warning.
+    within `max_steps` are not finite from where they stopped, with a warning. `weight_decay` and
+    `rates` of edges are as in `flow`.
 
     ```python
     >>> import neuralrace as nr
@@ -224,7 +235,8 @@ def flow_ensemble(
     times = checked_times(times)
     starts = Starts.of(net, key, seeds, scale, kind, dtype)
     options: Options = {
-        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule
+        "loss": loss, "evaluate": evaluate, "record": record, "schedule": schedule,
+        "weight_decay": weight_decay, "rates": rates,
     }  # fmt: skip
     grid = Grid.of(data, lambda d: pose(net, starts.sample, d, **options), starts, None, axis)
     chunks = list(grid.chunks(len(times), members_at_once))

@@ -268,7 +268,7 @@ class Grid:
         if len(self.problems) == 1:
             return None
         whole = self.problem.system
-        return replace(whole, data=0, view=View(None, 0), evaluations=None, schedule=None)  # type: ignore[arg-type]
+        return replace(whole, data=0, view=View(None, 0), evaluations=None, schedule=None, law=None)  # type: ignore[arg-type]
 
     def rate(self, members: Chunk) -> Array:
         """The learning rate of every member."""

@@ -118,6 +118,8 @@ class Options(TypedDict):
     record: Record | None
     evaluate: Mapping[str, Dataset] | None
     schedule: Schedule | None
+    weight_decay: float | None
+    rates: Mapping[str, float] | None
 
 
 def pose(

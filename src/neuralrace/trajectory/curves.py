@@ -26,8 +26,10 @@ def crossing_time(
 ) -> Float[np.ndarray, "*runs"]:
     """When curves `(…, T)` first fall to `level`, or rise to it: NaN where they never do.
 
-    Linear between recorded times. A curve that is there from the beginning has the first time; if
-    it leaves, and ends farther beyond the level than it ever went the right way, an error says so.
+    Linear between recorded times. A curve that is there from the beginning and stays has the first
+    time. One that leaves and comes back, such as a path that grows and then decays, has the time at
+    which it first comes back: when it rises to the level before is asked for by `rising`. If it
+    leaves, and ends farther beyond the level than it ever went the right way, an error says so.
 
     ```python
     >>> from neuralrace.trajectory import crossing_time
@@ -35,6 +37,10 @@ def crossing_time(
     array([0.5, nan])
     >>> crossing_time([0.0, 1.0, 2.0], [0.0, 0.4, 0.8], 0.5, rising=True)
     array(1.25)
+    >>> path = [0.0, 0.4, 0.8, 0.2]
+    >>> t = [0.0, 1.0, 2.0, 3.0]
+    >>> crossing_time(t, path, 0.5, rising=True), crossing_time(t, path, 0.5)
+    (array(1.25), array(2.5))
 
     ```
     """
@@ -61,6 +67,10 @@ def crossing_time(
             wanted=f"curves that {way}, with rising={rising}",
             fix=f"pass rising={not rising}, or select the curves that {way}",
         )
+    size = np.maximum(np.abs(values[..., :1]), abs(level))
+    left = np.logical_or.accumulate(values > level + ROUNDING * size, axis=-1)
+    back = reached & left
+    reached = np.where(back.any(axis=-1, keepdims=True), back, reached)
     after = reached.argmax(axis=-1)
     before = np.maximum(after - 1, 0)
     high, low = (np.take_along_axis(values, i[..., None], -1)[..., 0] for i in (before, after))

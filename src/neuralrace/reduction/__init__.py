@@ -10,6 +10,9 @@ from neuralrace.reduction.race import reduce as reduce
 from neuralrace.reduction.rules import Property as Property
 from neuralrace.reduction.rules import RuleCheck as RuleCheck
 from neuralrace.reduction.rules import keeps_blocks as keeps_blocks
+from neuralrace.reduction.specialisation import Splits as Splits
+from neuralrace.reduction.specialisation import race_of as race_of
+from neuralrace.reduction.specialisation import splits as splits
 from neuralrace.reduction.start import Start as Start
 from neuralrace.reduction.symbols import Variable as Variable
 from neuralrace.reduction.system import RaceSystem as RaceSystem
@@ -23,9 +26,12 @@ __all__ = [
     "Race",
     "RaceSystem",
     "RuleCheck",
+    "Splits",
     "Stage",
     "Start",
     "Variable",
     "keeps_blocks",
+    "race_of",
     "reduce",
+    "splits",
 ]

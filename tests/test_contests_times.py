@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ import neuralrace as nr
 from evidence.own.learning_times import matrix_races
 from neuralrace.contests import Kept
 from neuralrace.errors import NeuralRaceError
+from tests.test_errors import refuses
 
 SECOND = {"all": [1, 1, 1], "second": [0, 1, 1]}
 
@@ -237,3 +239,25 @@ def test_a_race_from_a_large_start_that_does_not_learn_is_unknown_and_not_never(
     pair = nr.pathways(base, {"all": [1, 1], "second": [0, 1]}, hidden=20)
     found = nr.contest({"c": pair}, scale=0.5, criterion=0.01, leads=False).entrants["c"]
     assert found.start.is_large and found.time == np.inf and found.lateness == "unknown"
+
+
+@pytest.mark.parametrize("sizes", [(2, 6, 2), (2, 6, 6, 2)])
+def test_times_under_weight_decay_are_those_of_the_full_network(sizes):
+    """By a closed form for two edges, solved for three; against the flow from the same start."""
+    data = nr.Dataset({"x": np.sqrt(2) * np.eye(2)}, {"y": np.sqrt(2) * np.diag([3.0, 2.0])})
+    arch = nr.Architecture.chain(*sizes)
+    found = nr.contest({"it": (arch, data)}, start=0.3, criterion=1.0, weight_decay=0.2)
+    race = found.entrants["it"].race
+    weights = race.weights(race.solve(times=[0.0, 1.0], start=0.3), 0.0)
+    times = np.linspace(0.0, 2 * found.times["it"], 4001)
+    with jax.enable_x64(True):
+        run = nr.flow(nr.GDLN(arch), weights, data, times=times, weight_decay=0.2)
+    wanted = nr.trajectory.crossing_time(run.time, run.loss, 1.0)
+    assert found.times["it"] == pytest.approx(float(wanted), rel=1e-5)
+    assert (
+        found.times["it"] > nr.contest({"it": (arch, data)}, start=0.3, criterion=1.0).times["it"]
+    )
+    assert found.curves["it"].settings["weight_decay"] == 0.2
+    for ask in (found.check, lambda: found.keeps("it")):
+        with refuses("weight"):
+            ask()

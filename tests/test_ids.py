@@ -42,7 +42,6 @@ def test_other_ids_are_told(ids):
 
 
 WAITING = {
-    "contests/paths",
     "dynamics/ensemble-overhead",
     "explorer/nearly-valid",
     "explorer/new-shape",

@@ -52,6 +52,21 @@ def run(*arguments):
     return result.stdout
 
 
+def test_decay_and_momentum_of_training_reach_races_and_contests():
+    rule = {"steps": 60, "learning_rate": 0.05, "momentum": 0.5, "weight_decay": 0.03}
+    training = {"training": rule | {"record_every": 4}}
+    result = xor(["contest", "predict"], **training, predict={"gating": "xor"}).run()
+    task = nr.tasks.extended_xor(0.4)
+    alone = nr.contest({"xor": nr.tasks.xor_pathways(task, 16)}, scale=1e-2, weight_decay=0.03)
+    assert result.numbers["time_xor"] == pytest.approx(alone.times["xor"], rel=1e-6)
+    assert result.numbers["prediction_error"] < 1e-2
+    for question in ("types", "explain"):
+        with refuses(question):
+            xor([question], **training)
+    with refuses("contest.check"):
+        xor(["contest"], **training, contest={"check": True})
+
+
 # ---- masks --------------------------------------------------------------------------------------
 
 COLUMNS = {

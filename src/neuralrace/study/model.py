@@ -313,6 +313,12 @@ class Training(Section):
     learning_rate: PositiveFloat | None = Field(
         default=None, description="the step of gradient descent; 0.1 by default", examples=[0.1]
     )
+    momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="of gradient descent", examples=[0.9]
+    )
+    weight_decay: NonNegativeFloat = Field(
+        default=0.0, description="λ; contests, modes and predictions decay, too", examples=[0.01]
+    )
     optimizer: Optimizer | None = Field(
         default=None,
         description="in place of gradient descent",
@@ -384,6 +390,11 @@ class Training(Section):
         """Whether it is gradient descent on the squared loss."""
         return self.optimizer is None and self.loss == "squared"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the squared loss moves the weights, and without momentum."""
+        return self.is_descent and not (self.momentum or self.weight_decay)
+
     def rules(self) -> list[Rule]:
         return [
             Rule(
@@ -393,6 +404,14 @@ class Training(Section):
                 "learning_rate and optimizer",
                 "one of them",
                 'write optimizer = { name = "adam", learning_rate = 0.01 }',
+            ),
+            Rule(
+                not self.momentum or self.optimizer is None,
+                "momentum",
+                "an optimizer has its own momentum",
+                "momentum and optimizer",
+                "one of them",
+                'write optimizer = { name = "sgd", learning_rate = 0.1, momentum = 0.9 }',
             ),
             Rule(
                 len(self.given("record_at", "record_every")) < 2,

@@ -117,6 +117,7 @@ def _predicted(problem: Problem, seeds: Seeds) -> Step:
         times=Name("gated_runs.time"),
         start=Call("race.start", weights),
         learning_rate=learning_rate(problem.settings.training),
+        **_changed(problem.settings.training, "momentum", "weight_decay"),
     )
     those = ("gated_runs", *("relu_runs",) * _asks(problem, *TRAINED))
     compared = (f"    print(nr.compare({runs}.isel(seed=seed), solved))" for runs in those)
@@ -365,7 +366,7 @@ def training_options(problem: Problem) -> dict[str, Any]:
         options["record_at"] = list(training.record_at)
     else:
         options["record_every"] = training.every
-    names = ("batch_size", "loss", "until", "members_at_once", "dtype")
+    names = ("momentum", "weight_decay", "batch_size", "loss", "until", "members_at_once", "dtype")
     return options | _changed(training, *names)
 
 
@@ -420,6 +421,7 @@ def contest_options(settings: Settings) -> dict[str, Any]:
     contest, network = settings.contest, settings.network
     options = _changed(contest, "start") or {"scale": network.scale}
     options |= _changed(contest, "criterion", "relative", "longest", "tolerance")
+    options |= _changed(settings.training, "weight_decay")
     return options | {"width": contest.width or neurons(settings)} | _changed(network, "leak")
 
 
@@ -428,9 +430,11 @@ def modes_options(problem: Problem) -> dict[str, Any]:
     settings, chosen = problem.settings, problem.settings.modes
     start: dict[str, Any] = {"scale": settings.network.scale, "seeds": chosen.seeds}
     start |= {"key": settings.training.key}
+    decay = _changed(settings.training, "weight_decay")
     names = {node: n for node, n in feature_names(problem).items() if node in problem.data.y}
     options = _changed(settings.contest, "start") or start
-    return options | _changed(chosen, "items", "least") | ({"names": names} if names else {})
+    options |= _changed(chosen, "items", "least") | decay
+    return options | ({"names": names} if names else {})
 
 
 def discover_options(settings: Settings) -> dict[str, Any]:
@@ -453,6 +457,9 @@ def relu_options(problem: Problem) -> dict[str, Any]:
          "kind = 'gaussian', or kind = 'torch' with scale = 1"),
         (training.optimizer is None, "training.optimizer", "plain gradient descent",
          "an optimizer", "learning_rate in place of optimizer"),
+        (training.is_plain or not training.is_descent, "training", "the squared loss alone",
+         f"momentum = {training.momentum:g}, weight_decay = {training.weight_decay:g}",
+         "neither"),
         (training.batch_size is None, "training.batch_size", "descent on all samples",
          f"batch_size = {training.batch_size}", "no batch_size"),
     ):  # fmt: skip

@@ -102,6 +102,27 @@ def rules_of_questions(settings: Settings) -> Iterator[Rule]:
             f"leave out {question!r}, or change [training]",
             question,
         )
+    more = f"momentum = {training.momentum:g}, weight_decay = {training.weight_decay:g}"
+    for question in of_these("types", "explain"):
+        yield Rule(
+            training.is_plain or not training.is_descent,
+            "questions",
+            f"{question!r} is known for descent without momentum and weight decay",
+            more,
+            "neither in [training]",
+            f"leave out {question!r}, or change [training]",
+            question,
+        )
+    for question in of_these("contest", "phase_diagram") if settings.contest.check else ():
+        yield Rule(
+            not training.weight_decay,
+            "contest.check",
+            "whether networks with weight decay would keep the gates of a contest is not known",
+            f"weight_decay = {training.weight_decay:g}, and {question!r} with its check",
+            "check = false in [contest], which leaves times and winner",
+            "write check = false, or leave out weight_decay",
+            question,
+        )
     yield Rule(
         loss == "squared" or "certify" not in asked,
         "questions",
@@ -112,7 +133,7 @@ def rules_of_questions(settings: Settings) -> Iterator[Rule]:
         "certify",
     )
     yield Rule(
-        training.is_descent or "discover" not in asked or settings.discover.pathways != "elbow",
+        training.is_plain or "discover" not in asked or settings.discover.pathways != "elbow",
         "discover.pathways",
         "how many pathways it takes is decided by gated networks that follow gradient descent "
         "on the squared loss",

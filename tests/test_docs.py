@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
 SLOW |= {"behaviour", "cluster", "first_pathway", "one_task", "own_gating", "torch_network"}
-SLOW |= {"analysis", "attention", "linear", "pytorch", "recurrent", "tasks", "tolerance"}
+SLOW |= {"analysis", "attention", "linear", "pytorch", "README", "recurrent", "tasks", "tolerance"}
 """Pages whose examples take long."""
 
 FENCE = re.compile(

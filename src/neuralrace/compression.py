@@ -20,7 +20,14 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
-from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
+from neuralrace.statistics import (
+    Place,
+    SplitNetwork,
+    class_factor,
+    cut_out,
+    split_neurons,
+    threads_for,
+)
 from neuralrace.tolerances import DEPENDENT
 from neuralrace.types import Array, Weights, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -190,8 +197,6 @@ def compress(
 
     ```
     """
-    from threadpoolctl import threadpool_limits
-
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
     assert isinstance(net, GDLN)
     given = checked_weights(net.arch, weights)
@@ -203,7 +208,7 @@ def compress(
     whole = split_neurons(net.arch, data)
     start = whole.split(given)
     bases: Bases = dict.fromkeys(whole.arch.sizes)
-    with threadpool_limits(1, "blas"):  # matrices this thin are quicker on one thread
+    with threads_for(max(whole.arch.sizes.values())):
         fewer, shown = _fewer_samples(whole.data)
         if width:
             bases = _subspaces(whole.arch, start, shown)

@@ -54,6 +54,11 @@ REMAINS = 1e-3
 ROUNDINGS = 16
 """Inner products in low precision may differ by this many roundings, if that exceeds `ROUNDING`."""
 
+# Runs of the processor --------------------------------------------------------------------------
+
+THIN = 500
+"""Matrices up to this width are quicker on one thread: starting several takes longer."""
+
 # The range of numbers ---------------------------------------------------------------------------
 
 LARGEST = 1e75
@@ -298,6 +303,12 @@ SAME_RATE = 0.02
 """Two rates whose ratio differs from one by less than this count as the same."""
 
 # Blocks and their solutions ---------------------------------------------------------------------
+
+REACHED = 1e-8
+"""A hidden direction that learning reaches from others with less than this part is left out.
+
+What goes there and comes back is the square of it, which is rounding.
+"""
 
 SIZE_FLOOR = 1e-6
 """A direction smaller than this, relative to its node, is judged as if it had this size.

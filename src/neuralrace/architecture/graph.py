@@ -188,14 +188,16 @@ class Architecture:
         ```
         """
         of = {m.removesuffix(TRANSPOSED): tie for tie, ms in self.ties.items() for m in ms}
-        found: dict[str, tuple[tuple[str, bool], ...]] = {}
-        for edge in self.edges:
-            members = self.ties[of[edge]] if edge in of else (edge,)
-            if edge not in self.frozen:
-                found[of.get(edge, edge)] = tuple(
-                    (m.removesuffix(TRANSPOSED), m.endswith(TRANSPOSED)) for m in members
+        names = dict.fromkeys(of.get(edge, edge) for edge in self.edges if edge not in self.frozen)
+        return MappingProxyType(
+            {
+                name: tuple(
+                    (m.removesuffix(TRANSPOSED), m.endswith(TRANSPOSED))
+                    for m in self.ties.get(name, (name,))
                 )
-        return MappingProxyType(found)
+                for name in names
+            }
+        )
 
     @cached_property
     def matrix_of(self) -> Mapping[str, tuple[str, bool]]:

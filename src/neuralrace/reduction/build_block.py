@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from neuralrace.architecture import Architecture
+from neuralrace.reduction.basis import SharedBasis
 from neuralrace.reduction.block import Block, own_sizes, places, rank_of_correlations
 from neuralrace.reduction.mixtures import (
     Mixer,
     Pair,
     as_wide_as,
-    columns,
-    forward,
-    gated,
     in_unit_sizes,
     longest_path,
     rows_of,
-    steps_of,
     through_class,
     ways,
 )
@@ -29,23 +27,33 @@ from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
 from neuralrace.types import Matrix
 
 
-def make_block(
-    arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
-) -> Block | None:
-    """The block with these directions of every class of nodes (`Architecture.class_of`).
+def blocks_of(
+    arch: Architecture, factor: ClassFactor, basis: SharedBasis
+) -> Iterator[Block | None]:
+    """The blocks of a part of the network; None where no signal joins inputs to outputs in one."""
+    ends = (*arch.inputs, *arch.outputs)
+    turn = {v: basis.directions[arch.class_of[v]] for v in ends}
+    seen = Mixer(arch, factor).seen_in(turn).factor
+    for k in range(basis.count):
+        yield _block(arch, seen, {v: basis.block[arch.class_of[v]] == k for v in ends}, turn)
 
-    None where no signal joins inputs to outputs in it.
-    """
+
+def _block(
+    arch: Architecture,
+    seen: ClassFactor,
+    columns: Mapping[str, Bool[np.ndarray, " _"]],
+    turn: Mapping[str, Matrix],
+) -> Block | None:
+    """The block with these of the directions of all ends, in which `seen` is the data."""
     of = arch.class_of
-    basis = {v: basis[of[v]] for v in (*arch.inputs, *arch.outputs) if of[v] in basis}
-    width = {of[v]: directions.shape[1] for v, directions in basis.items()}
-    pruned = _pruned(arch, set(basis))
+    width = {of[v]: int(own.sum()) for v, own in columns.items() if own.any()}
+    pruned = _pruned(arch, {v for v, own in columns.items() if own.any()})
     if pruned is None:
         return None
-    sizes = {v: width.get(of[v], 1) for v in pruned.sizes}
-    arch = pruned.with_sizes(sizes)
-    ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
-    factor = restricted(factor, arch, basis=ends)
+    arch = pruned.with_sizes({v: width.get(of[v], 1) for v in pruned.sizes})
+    columns = {v: columns[v] for v in (*arch.inputs, *arch.outputs)}
+    ends = {v: turn[v][:, own] for v, own in columns.items()}
+    factor = restricted(seen, arch, columns=columns)
     if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
     basis, factor = _signed(arch, within_reach(arch, factor), ends)
@@ -105,21 +113,17 @@ def _by_length_and_class(mixer: Mixer) -> list[Matrix]:
     Learned edges count with 1 and frozen ones with their number. These are the coefficients of the
     drive of one mode at the powers of its shared weights.
     """
-    arch, of, gates = mixer.arch, mixer.arch.class_of, columns(mixer.factor.gates)
+    arch, of = mixer.arch, mixer.arch.class_of
     found: dict[tuple[str, str, int], Any] = {}
-    count, steps = longest_path(arch) + 1, steps_of(arch, gates)
+    count = longest_path(arch) + 1
     # the number of learned edges so far is the place in a row
     longer = dict.fromkeys(arch.edges, np.eye(count, k=1))
     turned = longer | {e: number * np.eye(count) for e, number in arch.frozen.items()}
-    for source in arch.inputs:
-        begin = np.repeat(np.eye(1, count), mixer.factor.count, axis=0)
-        h = forward(steps, {source: gated(begin, gates.get(source))}, turned)
-        for target in (t for t in arch.outputs if t in h):
-            for length in np.flatnonzero(h[target].any(axis=0)).tolist():
-                pair = target, source
-                matrix = mixer.yx({pair: rows_of(mixer.factor, h[target][:, length])})[pair]
-                key = of[target], of[source], length
-                found[key] = found.get(key, 0.0) + matrix
+    for (t, s), products in mixer.path_products(turned, np.eye(count)[0]).items():
+        for length in np.flatnonzero(products.any(axis=0)).tolist():
+            matrix = mixer.yx({(t, s): rows_of(mixer.factor, products[:, length])})[t, s]
+            key = of[t], of[s], length
+            found[key] = found.get(key, 0.0) + matrix
     return list(found.values())
 
 
@@ -157,7 +161,8 @@ def _side_by_side(
 
 def _largest_value(matrix: Matrix) -> float:
     """The largest singular value."""
-    return float(np.linalg.norm(matrix, 2)) if matrix.size else 0.0
+    one = min(matrix.shape) == 1  # a row or a column has one
+    return float(np.linalg.norm(matrix, None if one else 2)) if matrix.size else 0.0
 
 
 def _signed(

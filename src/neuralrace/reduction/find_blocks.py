@@ -13,7 +13,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import zero_loss
 from neuralrace.reduction.basis import shared_basis
 from neuralrace.reduction.block import Block, difference
-from neuralrace.reduction.build_block import make_block
+from neuralrace.reduction.build_block import blocks_of
 from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, mixer_of, rows_of
 from neuralrace.statistics import ClassFactor, SplitNetwork, class_factor, restricted
 from neuralrace.tolerances import DEPENDENT, EQUAL, EXACT, NOISE
@@ -45,9 +45,9 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     bases = [shared_basis(mixer_of(arch, in_unit_sizes(f)), tolerance) for arch, f in parts]
     blocks = [
         (block, (i, basis.spaces_of(k)))
-        for i, (part, basis) in enumerate(zip(parts, bases, strict=True))
-        for k in range(basis.count)
-        if (block := make_block(*part, basis.of(k))) is not None
+        for i, ((arch, seen), basis) in enumerate(zip(parts, bases, strict=True))
+        for k, block in enumerate(blocks_of(arch, seen, basis))
+        if block is not None
     ]
     blocks.sort(key=lambda found: -found[0].drive)
     named = _with_copies(blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 from typing import final
@@ -89,17 +90,17 @@ def block_system(
 
 def _is_manageable(block: Block) -> bool:
     """Whether few enough pairs of paths end at one output and are on together."""
-    count = block.arch.path_count()
-    if count <= FEW_PATHS or count > MAX_PATHS:
-        return count <= MAX_PATHS
 
-    def pairs() -> int:
+    def manageable() -> bool:
+        count = block.arch.path_count()
+        if count <= FEW_PATHS or count > MAX_PATHS:
+            return count <= MAX_PATHS
         together: Counter[tuple[str, int]] = Counter()
         for group in block_statistics(block).groups:
             together.update((group.target, int(c)) for c in group.classes)
-        return sum(n * n for n in together.values())
+        return sum(n * n for n in together.values()) <= MAX_PAIRS
 
-    return block.cached("pairs", pairs) <= MAX_PAIRS
+    return block.cached("manageable", manageable)
 
 
 def _scalar_system(
@@ -345,6 +346,7 @@ class MonomialRace:
         return sum(self.powers)
 
 
+@lru_cache(maxsize=1024)
 def recognised(system: PolynomialSystem) -> MonomialRace | None:
     """The single pathway that these equations describe, or None."""
     K = len(system.parts)

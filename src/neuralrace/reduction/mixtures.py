@@ -191,21 +191,27 @@ class Mixer:
         return dict(zip(edges, (values * signs).tolist(), strict=True))
 
     def path_sums(self, scalars: Mapping[str, complex]) -> dict[Pair, np.ndarray]:
-        """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`.
+        """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`."""
+        matrices = {edge: np.array([[z]]) for edge, z in scalars.items() if z != 0}
+        return {pair: T[:, 0] for pair, T in self.path_products(matrices, np.ones(1)).items()}
 
-        Followed from the side that has fewer nodes.
+    def path_products(
+        self, matrices: Mapping[str, np.ndarray], first: Float[np.ndarray, " k"]
+    ) -> dict[Pair, np.ndarray]:
+        """first · Σ_p g_p(c) Π_{e∈p} matrix_e over the paths from s to t: `{(t, s): (C, k)}`.
+
+        The matrices commute, so that paths can be followed from the side that has fewer nodes.
         """
-        gates, ones = columns(self.factor.gates), np.ones((self.factor.count, 1))
-        turned = {edge: np.array([[z]]) for edge, z in scalars.items() if z != 0}
-        arch, sums = self.arch, {}
+        gates, begun = columns(self.factor.gates), np.tile(first, (self.factor.count, 1))
+        arch, found = self.arch, {}
         back = len(arch.outputs) < len(arch.inputs)
         begin, end = (arch.outputs, arch.inputs) if back else (arch.inputs, arch.outputs)
         steps = steps_back(arch, gates) if back else steps_of(arch, gates)
         for v in begin:
-            h = forward(steps, {v: gated(ones, gates.get(v))}, turned)
+            h = forward(steps, {v: gated(begun, gates.get(v))}, matrices)
             reached = (u for u in end if u in h and h[u].any())
-            sums |= {(v, u) if back else (u, v): h[u][:, 0] for u in reached}
-        return sums
+            found |= {(v, u) if back else (u, v): h[u] for u in reached}
+        return found
 
     def yx(self, weighted: Mapping[Pair, Weighted]) -> dict[Pair, Matrix]:
         """Σ_c T_ts(c) C_c^yx for every pair of an output and an input."""
@@ -329,7 +335,8 @@ class TiedMixer:
                 for pair, T in sums.items():
                     on |= (T != 0) & (pair[end] == v)
                 found.setdefault(of[v], []).append(values[on[factor.row_class]])
-        return {v: few_rows(np.concatenate(parts)) for v, parts in found.items()}
+        every = {v: np.concatenate(parts) for v, parts in found.items()}
+        return {v: few_rows(rows[rows.any(axis=1)]) for v, rows in every.items()}
 
     def draw(self, rng: np.random.Generator) -> TiedDraw:
         """A fresh mixture."""

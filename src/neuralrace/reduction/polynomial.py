@@ -180,7 +180,9 @@ class PolynomialSystem:
         found: dict[str, np.ndarray] = {}
         for k, part in enumerate(self.parts):
             for edge, matrix in part.items():
-                found[edge] = found.get(edge, 0.0) + values[..., k, None, None] * matrix
+                own = values[..., k, None, None]
+                own = own if matrix.size == 1 and matrix[0, 0] == 1 else own * matrix
+                found[edge] = found[edge] + own if edge in found else own
         return found
 
     @cached_property

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
@@ -92,8 +90,13 @@ def solve_blocks(
     request: Request,
     constant: float,
     whole: SplitNetwork | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    **about: Any,
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
+
+    `settings` and `about` are what else the trajectory is to hold.
 
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
@@ -131,18 +134,20 @@ def solve_blocks(
     pathways = {
         block.name: _strengths(block.arch, variables[block.name])
         for block in blocks
-        if block.arch.path_count() <= RECORDED_PATHS
+        if _path_edges(block.arch) is not None
     }
     solution = Trajectory(
         times[:kept],
         constant + losses.sum(axis=1),
         values={"losses": losses, "variables": variables, "pathways": pathways},
+        **about,
         settings={
             "method": "race",
             "start": start.description,
             "blocks": len(blocks),
             "solvers": sorted({solution.solver for solution in found.values()}),
             **request.settings,
+            **(settings or {}),
         },
     )
     if kept < len(times):
@@ -345,9 +350,8 @@ def _by_network(
     """The solution of a block as the small gated network that it is, of these widths."""
     small = None
     if request.optimizer is None:
-        with one_thread():
-            problem = NetworkFlow(arch, weights, block.data, joining=not request.law.rates)
-            small = _by_numpy(problem.under(request.law), request)
+        problem = NetworkFlow(arch, weights, block.data, joining=not request.law.rates)
+        small = _by_numpy(problem.under(request.law), request)
     if small is not None:
         return small
     is_whole = True
@@ -363,17 +367,6 @@ def _by_network(
     found = {edge: np.asarray(w)[fine] for edge, w in run.values["weights"].items()}
     last = None if is_whole else float(reached[-1]) if len(reached) else 0.0
     return BlockSolution(found, run.loss[fine], solver, np.zeros((fine.sum(), 0)), last)
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """BLAS on one thread, on which matrices this small are quicker."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The libraries of this process; it takes milliseconds to look for them."""
-    return ThreadpoolController()
 
 
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:
@@ -446,7 +439,7 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
     each = of_edges(arch, weights)
     plain = {e: w[..., 0, 0] for e, w in each.items()} if scalar else each
     found = {}
-    for edges in _path_edges(arch):
+    for edges in _path_edges(arch) or ():
         product = plain[edges[0]]
         for edge in edges[1:]:
             product = plain[edge] * product if scalar else plain[edge] @ product
@@ -458,5 +451,7 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
 
 
 @lru_cache(maxsize=256)
-def _path_edges(arch: Architecture) -> tuple[tuple[str, ...], ...]:
-    return tuple(path.edges for path in arch.paths())
+def _path_edges(arch: Architecture) -> tuple[tuple[str, ...], ...] | None:
+    """The edges of every path, or None where there are too many to be recorded."""
+    few = arch.path_count() <= RECORDED_PATHS
+    return tuple(path.edges for path in arch.paths()) if few else None

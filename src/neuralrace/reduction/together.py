@@ -10,8 +10,9 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.mixtures import Mixer
 from neuralrace.reduction.scipy_solver import BlockSolution, NetworkFlow
-from neuralrace.reduction.two_edge_start import orthonormal
+from neuralrace.reduction.two_edge_start import narrowed
 from neuralrace.statistics import SplitNetwork, class_factor, restricted
 from neuralrace.types import Matrix
 
@@ -64,7 +65,8 @@ class Together:
         used = {e for block in blocks for e in block.arch.edges}
         arch = network.arch.part(list(used))
         arch = arch.with_sizes({v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes})
-        factor = restricted(class_factor(network.data), arch, basis=basis)
+        seen = Mixer(arch, class_factor(network.data)).seen_in(basis).factor
+        factor = restricted(seen, arch, columns={})
         name, drive = ", ".join(b.name for b in blocks), max(b.drive for b in blocks)
         whole = Block(name, basis, arch, factor, drive, {})
         return cls(whole, tuple(blocks), tuple(places))
@@ -77,13 +79,7 @@ class Together:
         arch, found = self.whole.arch, self.whole.restricted(network)
         if arch.ties or arch.frozen:
             return found
-        for node in arch.hidden:
-            into, out = arch.incoming[node], arch.outgoing[node]
-            q = orthonormal(
-                np.concatenate([*(found[e] for e in into), *(found[e].T for e in out)], axis=1)
-            )
-            found |= {e: q.T @ found[e] for e in into} | {e: found[e] @ q for e in out}
-        return found
+        return narrowed(arch, found)
 
     @property
     def unreached(self) -> float:

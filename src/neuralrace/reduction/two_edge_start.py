@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import (
     Block,
     groups_of_copies,
@@ -16,7 +17,7 @@ from neuralrace.reduction.block import (
     rank_of_correlations,
     two_edge_statistic,
 )
-from neuralrace.tolerances import EQUAL, NOISE, ROUNDING
+from neuralrace.tolerances import EQUAL, NOISE, REACHED, ROUNDING
 from neuralrace.types import Matrix
 
 
@@ -79,7 +80,13 @@ def two_edge_start(
                     decaying = float(((reads - writes) ** 2).sum()) / 4
                     mixing = max(mixing, decaying * blocks[part.block].drive / most)
             else:
-                _replace(found[part.block], blocks[part.block], node, reads, writes)
+                arch, own = blocks[part.block].arch, found[part.block]
+                for edges, rest in ((arch.incoming[node], reads), (arch.outgoing[node], writes)):
+                    widths = [own[e].shape[rest is reads] for e in edges]
+                    cuts = np.split(rest, np.cumsum(widths)[:-1], axis=1)
+                    for e, w in zip(edges, cuts, strict=True):
+                        own[e] = w if rest is reads else w.T
+                own.update(narrowed(arch, own, [node]))
     return found, halved, mixing
 
 
@@ -239,20 +246,48 @@ def orthonormal(columns: Matrix) -> Matrix:
     return found[0][:, :rank]
 
 
-def _replace(
-    weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
-) -> None:
-    """Store the remaining weights in an orthonormal basis of their span."""
-    q = orthonormal(np.concatenate([reads, writes], axis=1))
-    if not q.shape[1]:
-        q = np.eye(len(reads), 1)
-    at = 0
-    for edge in block.arch.incoming[node]:
-        width = weights[edge].shape[1]
-        weights[edge] = q.T @ reads[:, at : at + width]
-        at += width
-    at = 0
-    for edge in block.arch.outgoing[node]:
-        width = weights[edge].shape[0]
-        weights[edge] = writes[:, at : at + width].T @ q
-        at += width
+def narrowed(
+    arch: Architecture, weights: Mapping[str, Matrix], nodes: Sequence[str] | None = None
+) -> dict[str, Matrix]:
+    """The weights between the hidden directions that learning reaches, at these nodes or at all.
+
+    These are the directions that the edges from inputs and to outputs have, those to which the
+    matrices between hidden nodes take them, there and back, and so on. Between small wide matrices
+    each of these is smaller than the one before: they end where a direction has less than `REACHED`
+    of the size of the first, since what goes there and comes back is then rounding.
+    """
+    nodes = arch.hidden if nodes is None else nodes
+    ends = {
+        v: [weights[e] for e in arch.incoming[v] if arch.edges[e][0] not in nodes]
+        + [weights[e].T for e in arch.outgoing[v] if arch.edges[e][1] not in nodes]
+        for v in nodes
+    }
+    sizes = {v: weights[arch.incoming[v][0]].shape[0] for v in nodes}
+    basis = {
+        v: orthonormal(np.concatenate([np.zeros((sizes[v], 0)), *sides], axis=1))
+        for v, sides in ends.items()
+    }
+    inner = [(e, s, t) for e, (s, t) in arch.edges.items() if s in nodes and t in nodes]
+    unit = {e: weights[e] / max(1.0, float(np.linalg.norm(weights[e], 2))) for e, _, _ in inner}
+    fresh = dict(basis)
+    while any(new.shape[1] for new in fresh.values()):
+        pushed: dict[str, list[Matrix]] = {v: [np.zeros((sizes[v], 0))] for v in nodes}
+        for e, s, t in inner:
+            pushed[t].append(unit[e] @ fresh[s])
+            pushed[s].append(unit[e].T @ fresh[t])
+        for v, parts in pushed.items():
+            new = np.concatenate(parts, axis=1)
+            for _ in range(2):  # twice, for orthogonality to rounding
+                new = new - basis[v] @ (basis[v].T @ new)
+            u, size, _ = np.linalg.svd(new, full_matrices=False)
+            kept = min(int((size > REACHED).sum()), sizes[v] - basis[v].shape[1])
+            fresh[v] = u[:, :kept] * size[:kept]
+            basis[v] = np.concatenate([basis[v], u[:, :kept]], axis=1)
+    for v, q in basis.items():
+        if q.shape[1] in (0, sizes[v]):
+            basis[v] = np.eye(sizes[v], q.shape[1] or 1)
+    found = dict(weights)
+    for e, (s, t) in arch.edges.items():
+        found[e] = basis[t].T @ found[e] if t in basis else found[e]
+        found[e] = found[e] @ basis[s] if s in basis else found[e]
+    return found

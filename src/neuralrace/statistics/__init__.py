@@ -7,6 +7,7 @@ from neuralrace.statistics.factor import ClassFactor as ClassFactor
 from neuralrace.statistics.factor import class_factor as class_factor
 from neuralrace.statistics.factor import reachable as reachable
 from neuralrace.statistics.factor import restricted as restricted
+from neuralrace.statistics.factor import threads_for as threads_for
 from neuralrace.statistics.nodes import JoinedNodes as JoinedNodes
 from neuralrace.statistics.nodes import Place as Place
 from neuralrace.statistics.nodes import SplitNetwork as SplitNetwork

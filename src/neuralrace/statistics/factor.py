@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from threadpoolctl import ThreadpoolController
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, GateClasses, weighed
-from neuralrace.tolerances import DEPENDENT
+from neuralrace.tolerances import DEPENDENT, THIN
 from neuralrace.types import Array, Matrix
+
+
+def threads_for(width: int) -> AbstractContextManager[Any]:
+    """One thread for products and factorisations of matrices up to this width, if it is small."""
+    return nullcontext() if width > THIN else _threads().limit(limits=1, user_api="blas")
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """The libraries of linear algebra that are loaded; SciPy has one of its own."""
+    import scipy.linalg as scipy_linalg
+
+    del scipy_linalg
+    return ThreadpoolController()
 
 
 @final
@@ -60,7 +77,7 @@ def class_factor(data: Dataset) -> ClassFactor:
     start = np.concatenate([[0], np.cumsum(np.where(large, 0, sizes))])
     shown = np.zeros((len(classes), rows.features), bool)  # features a small class shows at all
     if len(small):
-        shown[~large] = np.add.reduceat(x != 0, start[:-1][~large], axis=0) > 0
+        shown[~large] = _shown(x, start[:-1][~large])
     left = 0.0
     kept = np.minimum(sizes, shown.sum(axis=1))
     if (kept < sizes).any():
@@ -85,13 +102,14 @@ def restricted(
     factor: ClassFactor,
     arch: Architecture,
     on: Bool[np.ndarray, " C"] | None = None,
-    basis: Mapping[str, Matrix] | None = None,
+    columns: Mapping[str, Bool[np.ndarray, " _"]] | None = None,
 ) -> ClassFactor:
     """The factor as a part of the network sees it: some classes, nodes and directions of nodes.
 
-    `arch` is the graph of the part, `on` the gate classes it sees and `basis[v]` holds, in its
-    columns, the directions of node v; without them it sees all. Classes that have the same gates
-    in the part are joined, so that there are again as few rows as tell all there is to know.
+    `arch` is the graph of the part, `on` the gate classes it sees and `columns[v]` the directions
+    of node v; without them it sees all. Classes that have the same gates in the part are joined, so
+    that there are again as few rows as tell all there is to know. A part of the directions keeps no
+    target that it cannot reach.
     """
     on = np.ones(factor.count, bool) if on is None else on
     gates = {
@@ -103,12 +121,12 @@ def restricted(
     index = joined.reshape(-1)[(np.cumsum(on) - 1)[factor.row_class[rows]]]
 
     def seen(field: Mapping[str, Matrix], nodes: tuple[str, ...]) -> dict[str, Matrix]:
-        turn = basis or {}
-        return {v: field[v][rows] @ turn[v] if v in turn else field[v][rows] for v in nodes}
+        at = columns or {}
+        return {v: field[v][rows][:, at[v]] if v in at else field[v][rows] for v in nodes}
 
     x, y = seen(factor.x, arch.inputs), seen(factor.y, arch.outputs)
     known = {name: g[first] for name, g in gates.items()}
-    return _condensed(index, x, y, known, len(first), by_rank=basis is not None)
+    return _condensed(index, x, y, known, len(first), by_rank=columns is not None)
 
 
 def _condensed(
@@ -124,18 +142,16 @@ def _condensed(
     Each class keeps at most as many rows as it shows features or, `by_rank`, as its inputs have
     rank: then no target is kept that these inputs cannot reach.
     """
-    order = np.argsort(index, kind="stable")
-    index = index[order]
-    x, y = ({v: a[order] for v, a in field.items()} for field in (x, y))
+    if (np.diff(index) < 0).any():
+        order = np.argsort(index, kind="stable")
+        index = index[order]
+        x, y = ({v: a[order] for v, a in field.items()} for field in (x, y))
     bounds = np.searchsorted(index, np.arange(count + 1))
     x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
     filled = np.diff(bounds) > 0
     shown = np.zeros((count, x_all.shape[1]), bool)  # features that a class shows at all
     if filled.any():
-        starts = bounds[:-1][filled]
-        shown[filled] = (
-            x_all.any(axis=0) if len(starts) == 1 else np.add.reduceat(x_all != 0, starts) > 0
-        )
+        shown[filled] = _shown(x_all, bounds[:-1][filled])
     kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
     left = 0.0
     fewest = _independent_rows if by_rank else _fewest_rows
@@ -150,6 +166,13 @@ def _condensed(
         kept = np.array([len(part[0]) for part in parts])
     start = np.concatenate([[0], np.cumsum(kept)])
     return ClassFactor(np.repeat(np.arange(count), kept), start, x, y, gates, left)
+
+
+def _shown(x: Matrix, starts: Int[np.ndarray, " C"]) -> Bool[np.ndarray, "C _"]:
+    """Which features the rows of every class show at all, given where each class starts."""
+    if len(starts) == 1:
+        return (x != 0).any(axis=0, keepdims=True)
+    return np.add.reduceat(x != 0, starts, axis=0) > 0
 
 
 class _Rows:
@@ -245,6 +268,7 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
     gate = {name: g[:, None] for name, g in factor.gates.items()}
     ends = lambda node: [(arch.edges[e][0], gate.get(e)) for e in arch.incoming[node]]
     steps = [(node, ends(node)) for node in arch.order if node not in arch.inputs]
+    place = {node: i for i, (node, _) in enumerate(steps)}
     seen = {t: [np.zeros((len(factor.row_class), 0))] for t in arch.outputs}
     largest = {t: np.zeros(factor.count) for t in arch.outputs}
     for source in arch.inputs:
@@ -252,7 +276,8 @@ def reachable(factor: ClassFactor, arch: Architecture) -> dict[str, Matrix]:
         size = np.sqrt(np.bincount(factor.row_class, (x**2).sum(axis=1), factor.count))[:, None]
         spans = {source: size * gate.get(source, 1.0)}
         unit = x / np.where(size > 0, size, 1.0)[factor.row_class]
-        for node, into in steps:
+        first = min(place[arch.edges[e][1]] for e in arch.outgoing[source])
+        for node, into in steps[first:]:
             parts = [spans[s] if g is None else spans[s] * g for s, g in into if s in spans]
             if parts:
                 columns = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)

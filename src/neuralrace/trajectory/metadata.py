@@ -19,6 +19,7 @@ RESERVED = ("final", "loss", "sample_weight", "steps", "time")
 """Names that every trajectory uses for itself."""
 
 
+@functools.lru_cache(maxsize=4096)
 def check_name(name: object) -> None:
     """Raise unless a recorded value, or an axis, of this name can be saved and read back.
 

@@ -191,7 +191,7 @@ def test_decoupled_three_edge_weights_start_where_they_are():
     assert again.alignment == pytest.approx(1.0, rel=1e-10)
     assert "restricted to the directions of each block" in again.description
     for w in again.weights:
-        assert {m.shape for m in w.values()} == {(1, 1)}
+        assert {e: m.shape for e, m in w.items()} == {"W1": (5, 1), "W2": (6, 5), "W3": (7 - 6, 6)}
         assert np.linalg.norm(w["W1"]) == pytest.approx(0.3)
         assert np.linalg.norm(w["W3"]) == pytest.approx(0.3)
         assert (w["W3"] @ w["W2"] @ w["W1"])[0, 0] == pytest.approx(0.3**3)
@@ -200,7 +200,7 @@ def test_decoupled_three_edge_weights_start_where_they_are():
     )
 
 
-@pytest.mark.parametrize("scale", [1e-3, 0.02, 0.2, 1.0])
+@pytest.mark.parametrize("scale", [1e-3, 0.02, 0.3])
 @pytest.mark.parametrize("sizes", [(3, 20, 20, 2), (2, 30, 20, 30, 2)])
 def test_hidden_directions_that_are_left_out_change_nothing(sizes, scale):
     """Deep blocks from random weights against all hidden neurons, in steps of descent."""
@@ -210,12 +210,12 @@ def test_hidden_directions_that_are_left_out_change_nothing(sizes, scale):
     weights = {e: w * scale / np.sqrt(w.shape[1]) for e, w in gaussian(arch, 9, 1.0).items()}
     race = nr.reduce(arch, data)
     assert not race.reduces
-    rate = 0.05
+    rate = 0.02
     run = nr.train(nr.GDLN(arch), weights, data, learning_rate=rate, steps=400, record_every=40)
     solution = race.solve(times=run.time, start=weights, learning_rate=rate)
     np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-9)
-    widths = [w.shape for w in race.start(weights).weights[0].values()]
-    assert scale > 0.1 or widths[1] < (sizes[1], sizes[1])
+    (variables,) = solution.values["variables"].values()
+    assert scale > 0.1 or variables["W2"].shape[1:] < (sizes[1], sizes[1])
 
 
 def test_one_block_keeps_all_of_the_weights():

@@ -101,7 +101,7 @@ class Reduced(Result):
         A mapping is taken as the network's initial weights. In a two-edge pathway, a mode starts
         from its growing half `c = ½ (W₁v + W₂ᵀu)`, or more precisely from the part of it that is
         orthogonal to the modes that grow faster. Pathways of other lengths are restricted to each
-        block's directions, and to the hidden ones that learning reaches from there. Where the
+        block's directions. Where the
         weights are decoupled already (`alignment` is 1), the solution from there is exact. From
         other weights it is an approximation for small starts, which is not in the papers: the
         growing half is multiplied by e^{st} and the other half by e^{−st}, so that only the first

@@ -60,8 +60,9 @@ class Solvable(Reduced):
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
         by block and edge) and, where there are at most 1000 paths in a block, the strength of every
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
-        a matrix block the Frobenius norm of this product. Modes that are followed together
-        have as many hidden neurons as they reach hidden directions. Outputs on all samples are
+        a matrix block the Frobenius norm of this product. Modes that are followed together, and
+        deep pathways from weights, have as many hidden neurons as learning reaches hidden
+        directions, up to rounding. Outputs on all samples are
         computed when asked for: `solution.outputs`, which a population has none of.
 
         **Other rules.** `weight_decay` λ and `rates={edge: η}` (1 if not named) are as in `nr.flow`

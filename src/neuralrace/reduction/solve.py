@@ -23,7 +23,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction import scipy_solver
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import block_system
-from neuralrace.reduction.mixtures import as_wide_as, of_edges
+from neuralrace.reduction.mixtures import as_wide_as, longest_path, of_edges
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.scipy_solver import (
@@ -38,6 +38,7 @@ from neuralrace.reduction.start import Start
 from neuralrace.reduction.symbols import decays_of
 from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
+from neuralrace.reduction.two_edge_start import narrowed
 from neuralrace.statistics import SplitNetwork
 from neuralrace.tolerances import EQUAL, LEAST_ATOL
 from neuralrace.trajectory import Trajectory
@@ -215,8 +216,12 @@ class Request:
     @property
     def mixes(self) -> bool:
         """Whether the two halves of a start move in other ways than by e^{st} and e^{−st}."""
-        plain = self.optimizer is None or self.clock.kind != "steps"
-        return bool(self.law.rates) or not plain
+        return bool(self.law.rates) or not self.is_plain
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the flow, or descent with momentum or without."""
+        return self.optimizer is None or self.clock.kind != "steps"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -304,6 +309,7 @@ def _solutions(
     blocks: Sequence[Block], begin: Mapping[int, Weights], request: Request
 ) -> dict[int, BlockSolution]:
     """The solutions of blocks from these weights; those that are alike are solved once."""
+    begin = {i: _reached(blocks[i].arch, w, request) for i, w in begin.items()}
     found = {} if request.optimizer is not None else begin
     systems = {
         i: merged for i, w in found.items() if (merged := _merged(blocks[i], w, request.law))
@@ -326,6 +332,17 @@ def _solutions(
             networks[key] = _by_network(blocks[i], arch, begin[i], request)
         solved[i] = networks[key]
     return solved
+
+
+def _reached(arch: Architecture, weights: Weights, request: Request) -> Weights:
+    """The weights between the hidden directions that learning reaches, where paths are deep.
+
+    Rules that enlarge what is small may reach more, so that they start from all.
+    """
+    wide = any(min(w.shape) > 1 for w in weights.values())
+    if not wide or not request.is_plain or arch.ties or arch.frozen or longest_path(arch) < 3:
+        return weights
+    return narrowed(arch, weights)
 
 
 def _by_equations(

@@ -23,7 +23,7 @@ from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.tied_start import Aside, average_tied_start, tied_start
 from neuralrace.reduction.together import Together, sharing
-from neuralrace.reduction.two_edge_start import average_start, narrowed, two_edge_start
+from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
 from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, NOISY_GROWTH, ROUNDING, TINY
@@ -248,9 +248,6 @@ def start_from_weights(
             ends, of = blocks[i].arch.edges.items(), places_of(whole)
             gone = (e for e, (s, t) in ends if node in (of[s], of[t]))
             found[i] |= {e: np.zeros_like(found[i][e]) for e in gone}
-    for i, block in enumerate(blocks):
-        if not tied and i not in two:
-            found[i] = narrowed(block.arch, found[i])
     halved = set()
     growing, halves, mixing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
     for i, weights_i, is_half in zip(two, growing, halves, strict=True):

@@ -341,8 +341,63 @@ LEAST_ATOL = 1e-17
 With a smaller one, rounding of the largest weights would refuse every step.
 """
 
+RTOL = 1e-11
+"""The relative tolerance of a step of a block's flow, if none is asked for."""
+
+PLATEAU = 1e-3
+"""The absolute tolerance of a step, relative to the start and to the relative tolerance.
+
+It is far below the relative one, so that variables are followed accurately while they are small,
+on every plateau.
+"""
+
+PICTURE = 1e-8
+"""The relative tolerance of a step that is enough for a picture, or for a half-time."""
+
+LAST_DIGIT = 1e-16
+"""The error of any variable caused by rounding of the largest one, relative to the largest."""
+
 CLEAR = 0.2
 """A stage ends where rounding is still this much smaller than the absolute tolerance."""
+
+STAGE = 20.0
+"""The factor by which a state may always grow in a stage, before tolerances are set again."""
+
+STRETCH = 3
+"""A stage of the flow lasts at most this many times as long as all stages before it."""
+
+NEARBY = 1e-5
+"""The step, relative to the state's size, of the finite difference of the velocity."""
+
+RANGE = 1e9
+"""The largest ratio of sizes at one node for which float64 still resolves both directions.
+
+The ratio of their squares stays within the precision that remains after a few hundred operations.
+"""
+
+GAPS = (1e-4, 1e-7)
+"""Relative gaps that separate eigenvalues; the second splits only what the first left together."""
+
+WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
+"""The gaps for approximate reductions, where copies differ slightly: each gives a candidate."""
+
+OUTSIDE = 0.5
+"""A unit vector starts a new block if more than this of it lies outside the blocks found."""
+
+PIVOT = 0.1
+"""The pivot of a row is its first entry above this, relative to the largest."""
+
+LEARNED_LOGIT = 36.0
+"""The largest |w| that matters at the end: 1/(1 + e^−36) is 1 in double precision."""
+
+SMALL_START = 1e-3
+"""The small equal start of a page, and of the closed forms that are listed, if none is given."""
+
+E_FOLDS = 3.0
+"""Modes that are solved for are followed for this many more times one over their growth rate, …"""
+
+FALL_DONE = 1e-3
+"""… and must have all but this part of their fall behind them in the last quarter of that time."""
 
 # Runs ------------------------------------------------------------------------------------------
 

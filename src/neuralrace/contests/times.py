@@ -18,12 +18,11 @@ from neuralrace.dynamics.systems import checked_law
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import ClosedForm, Race, Start, reduce
-from neuralrace.reduction.scipy_solver import RTOL
 from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, joined, later, start_from_scale
 from neuralrace.reln.explained.fall import stretches
 from neuralrace.reln.explained.fixed_points import checked_leak
-from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED
+from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED, RTOL
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import Key, WeightsLike
 from neuralrace.weights import check_untied

@@ -22,13 +22,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.reduction.eigenspaces import aligned, refined, signal_directions
 from neuralrace.reduction.mixtures import AnyMixer, Mixer, Pair, TiedMixer
-from neuralrace.tolerances import EXACT
-
-GAPS = (1e-4, 1e-7)
-"""Relative gaps that separate eigenvalues; the second splits only what the first left together."""
-
-WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
-"""The gaps for approximate reductions, where copies differ slightly: each gives a candidate."""
+from neuralrace.tolerances import EXACT, GAPS, WIDE_GAPS
 
 LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
 """Blocks coupled by up to this many times the tolerance are tried again after polishing."""

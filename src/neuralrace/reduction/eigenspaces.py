@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.mixtures import SPREAD, AnyMixer, TiedDraw, TiedMixer
-from neuralrace.tolerances import COUPLED, DEPENDENT, GRADED, ROUNDING
+from neuralrace.tolerances import COUPLED, DEPENDENT, GRADED, OUTSIDE, ROUNDING
 
 CALM = 2
 """The number of rounds without a split after which the spaces are final."""
@@ -240,10 +240,6 @@ MIXES = 3
 """The number of random combinations of the couplings in which copies must not mix."""
 
 
-LONG = 0.5
-"""A unit vector starts a new block if more than this of it lies outside the blocks found."""
-
-
 def aligned(
     mixer: AnyMixer,
     spaces: Spaces,
@@ -340,7 +336,7 @@ def _separating_turn(
     steps = [s for m in mixes for s in (m, m.T)]
     while done.shape[1] < n:
         rest = first - done @ (done.T @ first)
-        start = rest[:, int(np.argmax(np.linalg.norm(rest, axis=0) > LONG))]
+        start = rest[:, int(np.argmax(np.linalg.norm(rest, axis=0) > OUTSIDE))]
         block = (start / np.linalg.norm(start))[:, None]
         at = 0
         while at < block.shape[1]:

@@ -16,7 +16,7 @@ from neuralrace.reduction.block import Block, difference
 from neuralrace.reduction.build_block import blocks_of
 from neuralrace.reduction.mixtures import Mixer, Pair, in_unit_sizes, mixer_of, rows_of
 from neuralrace.statistics import ClassFactor, SplitNetwork, class_factor, restricted
-from neuralrace.tolerances import DEPENDENT, EQUAL, EXACT, NOISE
+from neuralrace.tolerances import DEPENDENT, EQUAL, EXACT, NOISE, RANGE
 from neuralrace.types import Matrix
 
 
@@ -148,12 +148,6 @@ def _rank(bases: list[Matrix]) -> int:
 
 
 # What "exact" means for a reduction: the one place that defines it.
-
-RANGE = 1e9
-"""The largest ratio of sizes at one node for which float64 still resolves both directions.
-
-The ratio of their squares stays within the precision that remains after a few hundred operations.
-"""
 
 
 @final

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.mixtures import edge_depths, few_rows, longest_path
+from neuralrace.reduction.mixtures import SPREAD, edge_depths, few_rows, longest_path
 from neuralrace.reduction.polynomial import (
     MAX_PATHS,
     PolynomialSystem,
@@ -28,7 +28,7 @@ from neuralrace.reduction.polynomial import (
     without_noise,
 )
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.tolerances import EXACT, NOISE, ROUNDING
+from neuralrace.tolerances import EXACT, NOISE, PIVOT, ROUNDING
 from neuralrace.types import Matrix
 
 FEW_PATHS = 100
@@ -126,9 +126,6 @@ def _scalar_system(
 POINTS = 3
 """The number of path strengths, from smallest to largest, at which velocities are compared."""
 
-SPREAD = (0.5, 1.5)
-"""The interval from which the random value of each class is drawn, relative to the strength."""
-
 
 def merged(
     race: ScalarRace, label: Int[np.ndarray, " E"] | None = None, seed: int = 0
@@ -206,9 +203,6 @@ SPARE = 10
 
 FRESH = 5
 """The number of further random points at which the polynomials are checked."""
-
-PIVOT = 0.1
-"""The pivot of a row is its first entry above this, relative to the largest."""
 
 
 def closed_subspace(

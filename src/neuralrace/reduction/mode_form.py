@@ -18,7 +18,7 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.merging import MonomialRace, block_system, recognised
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.symbols import decays_of, mode_formula
-from neuralrace.tolerances import CONVERGED, NOISE, TINY
+from neuralrace.tolerances import CONVERGED, LEARNED_LOGIT, NOISE, TINY
 from neuralrace.types import ArrayLike, Matrix
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ dt/dw is analytic up to a distance of π/2 from the real axis, six times half of
 
 SHALLOW = 6
 """Panels of pathways with more edges than this are shorter."""
-
-MAX_LOGIT = 36.0
-"""The largest |w| that matters at the end: 1/(1 + e^−36) is 1 in double precision."""
 
 
 @final
@@ -308,7 +305,7 @@ class ModeForm:
         """The times at the edges of all panels, and these edges, up to the end of learning."""
         _, _, least, whole = self._scales
         begin, length = float(np.log(least / (whole - least))), self._panel
-        edges = begin + length * np.arange(int(np.ceil((MAX_LOGIT - begin) / length)) + 1)
+        edges = begin + length * np.arange(int(np.ceil((LEARNED_LOGIT - begin) / length)) + 1)
         nodes, weights = _gauss_legendre()
         points = (edges[1:] + edges[:-1])[:, None] / 2 + length / 2 * nodes
         passed = np.cumsum(self._slowness(points) @ weights) * length / 2

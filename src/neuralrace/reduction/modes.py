@@ -28,7 +28,7 @@ from neuralrace.reduction.start import (
 )
 from neuralrace.results import TIME, Result, Sentence, framed
 from neuralrace.text import numbered, percent, several
-from neuralrace.tolerances import EQUAL, NOISE
+from neuralrace.tolerances import E_FOLDS, EQUAL, FALL_DONE, NOISE, PICTURE
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ HEADINGS = ("mode", "s", "final", "half_time", "range", "items", "outputs")
 
 SAID = 5
 """The most modes that the first sentence names."""
+
+MOMENTS = 4001
+"""The number of times at which modes that are solved for are followed."""
 
 NO_WORDS = "not a scalar mode"
 """What stands in place of the items of a matrix block."""
@@ -428,33 +431,20 @@ def _solved_times(race: Race, start: Start, found: np.ndarray) -> None:
         grows = block.growth_rate > NOISE * block.drive and size > 0
         if np.isnan(found[1, i]) and block.is_scalar and grows:
             ahead = np.log1p(block.natural_size / size)
-            spans[i] = 3 * (ahead + GROWN) / block.growth_rate
+            spans[i] = 3 * (ahead + E_FOLDS) / block.growth_rate
     if not spans:
         return
-    times = np.linspace(0.0, max(spans.values()), SOLVED)
-    run = race.solve(times=times, start=start, rtol=ENOUGH)
+    times = np.linspace(0.0, max(spans.values()), MOMENTS)
+    run = race.solve(times=times, start=start, rtol=PICTURE)
     strengths = run.values.get("pathways", {})
     for i in spans:
         loss, name = run.values["losses"][:, i], race.blocks[i].name
         fall = loss[0] - loss[-1]
-        if loss[3 * len(loss) // 4] - loss[-1] > SETTLED * fall or not fall > 0:
+        if loss[3 * len(loss) // 4] - loss[-1] > FALL_DONE * fall or not fall > 0:
             continue
         found[1, i] = np.interp(0.25 * fall + loss[-1], loss[::-1], times[::-1])
         paths = [abs(float(strength[-1])) for strength in strengths.get(name, {}).values()]
         found[0, i] = max(paths, default=np.nan)
-
-
-GROWN = 3.0
-"""Modes are followed for this many times longer, in units of one over their growth rate, …"""
-
-SOLVED = 4001
-"""… at this many times, …"""
-
-ENOUGH = 1e-8
-"""… with this relative tolerance of a step, …"""
-
-SETTLED = 1e-3
-"""… and must have all but this part of their fall behind them in the last quarter."""
 
 
 def _weights(race: Race, scale: float | None, seeds: int, key: Key) -> list[dict[str, np.ndarray]]:

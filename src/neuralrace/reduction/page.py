@@ -15,10 +15,11 @@ import numpy as np
 from neuralrace.mathml import formula, rounded
 from neuralrace.reduction.merging import recognised
 from neuralrace.reduction.mode_form import SHOWN
+from neuralrace.reduction.scipy_solver import PolynomialFlow, flowed
 from neuralrace.reduction.start import Start
 from neuralrace.reduction.symbols import WrittenMode, equations, statistics_in_symbols
 from neuralrace.text import percent, several
-from neuralrace.tolerances import DEPARTS, EXACT, SETTLED
+from neuralrace.tolerances import DEPARTS, EXACT, PICTURE, SETTLED
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,9 +37,6 @@ RESTS = 4
 
 CHECKED = 200
 """The number of times at which the loss is looked at."""
-
-RTOL = 1e-8
-"""The relative tolerance of these solutions."""
 
 ALIKE = 9
 """Modes share sliders where their numbers agree to this many digits."""
@@ -216,23 +214,17 @@ def _horizon(
     times = np.linspace(0.0, until, CHECKED)
     if len(modes) < len(race.blocks) or not modes:
         return until, 0.0
-    solution = race.solve(times=times, start=start, rtol=RTOL)
+    solution = race.solve(times=times, start=start, rtol=PICTURE)
     off = np.abs(race.outside + _loss(modes, times) - solution.loss).max()
     return until, float(off / solution.loss[0])
 
 
 def _loss(modes: Sequence[WrittenMode], times: np.ndarray) -> np.ndarray:
-    """The loss of the written modes at these times, by SciPy."""
-    from scipy.integrate import solve_ivp
-
+    """The loss of the written modes at these times; NaN where it cannot be solved."""
     total = np.zeros(len(times))
     for mode in modes:
-        velocity = lambda _, b, system=mode.system: system.velocity_at(b)
-        sizes = np.abs(mode.start[mode.start != 0])
-        least = RTOL * float(sizes.min(initial=1.0))
-        span = (0.0, float(times[-1]))
-        path = solve_ivp(velocity, span, mode.start, "LSODA", times, rtol=RTOL, atol=least).y
-        total = total + mode.system.loss_at(path.T)
+        states = flowed(PolynomialFlow(mode.system, mode.start), times, PICTURE)
+        total = total + (np.nan if states is None else mode.system.loss_at(states))
     return total
 
 

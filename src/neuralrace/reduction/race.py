@@ -29,16 +29,12 @@ from neuralrace.results import SENTENCES, Sentence, framed
 from neuralrace.statistics import threads_for
 from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
-from neuralrace.tolerances import EXACT
+from neuralrace.tolerances import EXACT, SMALL_START
 from neuralrace.types import Inside, Key, Positive
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
-
-
-PAGE_START = 1e-3
-"""The small equal start from which a page draws a race if none is given."""
 
 
 @final
@@ -130,7 +126,7 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         self,
         path: str | Path | None = None,
         *,
-        start: StartLike = PAGE_START,
+        start: StartLike = SMALL_START,
         until: Positive | None = None,
     ) -> RacePage:
         """One page with the equations, sliders and curves, solved in the browser; returns its text.

@@ -26,22 +26,19 @@ from neuralrace.reduction.mixtures import (
 )
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import join_nodes
-from neuralrace.tolerances import CLEAR, EQUAL, TINY
+from neuralrace.tolerances import (
+    CLEAR,
+    EQUAL,
+    LAST_DIGIT,
+    NEARBY,
+    PLATEAU,
+    RTOL,
+    STAGE,
+    STRETCH,
+    TINY,
+)
 from neuralrace.types import Matrix
 from neuralrace.weights import by_edge
-
-RTOL = 1e-11
-"""The relative tolerance of a step, if none is asked for."""
-
-ATOL = 1e-3
-"""The absolute tolerance of a step, relative to the start and to the relative tolerance.
-
-It is far below the relative one, so that variables are followed accurately while they are small,
-on every plateau.
-"""
-
-LAST_DIGIT = 1e-16
-"""The error of any variable caused by rounding of the largest one, relative to the largest."""
 
 DENSE = 200
 """With more variables than this, steps are explicit: implicit ones need n² slopes."""
@@ -50,17 +47,11 @@ DENSE = 200
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more is compiled."""
 
-NEAR = 1e-5
-"""The step, relative to the state's size, of the finite difference of the velocity."""
-
 RECENT = 8
 """The most steps by which the loss overflows before the weights do.
 
 A descent that diverges squares its error at each step.
 """
-
-STRETCH = 3
-"""A stage of the flow lasts at most this many times as long as all stages before it."""
 
 
 @final
@@ -125,7 +116,7 @@ def flowed(
     units = _units(problem)
     if units is None:
         return np.repeat(problem.start[None], len(times), axis=0)
-    absolute = ATOL * rtol
+    absolute = PLATEAU * rtol
     growth = problem.growth_span(CLEAR * absolute / LAST_DIGIT)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
@@ -179,9 +170,9 @@ def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: fl
     if len(state) > DENSE:
         return False
     sizes = np.maximum(np.abs(state), units)
-    around = NEAR * np.diag(sizes)
+    around = NEARBY * np.diag(sizes)
     slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
-    rates = np.linalg.eigvals(np.array(slopes) / sizes / (2 * NEAR)).real
+    rates = np.linalg.eigvals(np.array(slopes) / sizes / (2 * NEARBY)).real
     return bool(rates.max() * span <= 1)
 
 
@@ -265,9 +256,6 @@ def stepped(
 
 # Gradient flows of a block in NumPy, with one vector as their state.
 
-GROWTH = 20.0
-"""The factor by which a state may always grow before the solver's tolerance is set again."""
-
 TOGETHER = 1_000_000
 """Numbers that are held at a time while losses are computed."""
 
@@ -297,7 +285,7 @@ class FlatFlow(ABC):
         """
         if self.depth > 2:
             return 0.7 / (self.depth - 2)
-        return float(np.log(max(most, GROWTH)))
+        return float(np.log(max(most, STAGE)))
 
     @abstractmethod
     def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

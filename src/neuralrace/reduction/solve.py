@@ -27,7 +27,6 @@ from neuralrace.reduction.mixtures import as_wide_as, longest_path, of_edges
 from neuralrace.reduction.mode_form import mode_form
 from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.scipy_solver import (
-    RTOL,
     BlockSolution,
     FlatFlow,
     LawFlow,
@@ -40,7 +39,7 @@ from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import narrowed
 from neuralrace.statistics import SplitNetwork
-from neuralrace.tolerances import EQUAL, LEAST_ATOL
+from neuralrace.tolerances import EQUAL, LEAST_ATOL, RTOL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 

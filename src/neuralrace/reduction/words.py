@@ -14,6 +14,7 @@ from neuralrace.reduction.merging import recognised
 from neuralrace.reduction.mode_form import SHOWN, mode_form
 from neuralrace.reduction.symbols import (
     NAMED,
+    SIMPLE,
     Form,
     WrittenMode,
     conserved_forms,
@@ -26,7 +27,7 @@ from neuralrace.reduction.symbols import (
 )
 from neuralrace.results import Sentence, framed
 from neuralrace.text import ends, numbered
-from neuralrace.tolerances import ROUNDING, ZERO_TARGETS
+from neuralrace.tolerances import ROUNDING, SMALL_START, ZERO_TARGETS
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -38,15 +39,6 @@ if TYPE_CHECKING:
 
 HEADINGS: tuple[str, ...] = ("block", "directions", "s", "variables", "conserved", "closed form")
 """The columns of the printed table; empty ones are left out."""
-
-FEW = 3
-"""The number of variables of a mode that are shown by default."""
-
-START = 1e-3
-"""The small equal start for which closed forms are listed if no start is given."""
-
-SIMPLE = 1000
-"""A coefficient is written as a fraction with a denominator up to this."""
 
 
 def sentences(race: Race, full: bool = False) -> Iterator[Sentence]:
@@ -196,7 +188,7 @@ def _new_rows(block: Block, exact: bool, full: bool) -> list[tuple[str, ...]]:
     if mode is None:
         count = sum(w.size for w in block.aligned.values())
         return [(*what, f"{count} variables, not merged", "", "none known")]
-    if len(mode.variables) > FEW and not full:
+    if len(mode.variables) > NAMED and not full:
         return [(*what, f"{len(mode.variables)} variables", "", _kind(mode))]
     kept = [_form_in_words(form, mode.names) for form in conserved_forms(mode)]
     named = [variable.described(full) for variable in mode.variables]
@@ -212,7 +204,9 @@ def _directions(block: Block) -> str:
 def _kind(mode: WrittenMode) -> str:
     """Which closed form the mode has from small equal starts."""
     degree = int(mode.system.powers.sum(axis=1).max())
-    small = max(START, np.finfo(float).tiny ** (1 / degree))  # a long product must not underflow
+    small = max(
+        SMALL_START, np.finfo(float).tiny ** (1 / degree)
+    )  # a long product must not underflow
     form = mode_form(mode.system, np.full(len(mode.names), small), mode.names)
     return form.kind if form else "none known"
 

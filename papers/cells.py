@@ -9,16 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence import Basis, Measure
 from neuralrace.sweeps import CellFile
-from papers.figure import TooSlow, stated
-
-if TYPE_CHECKING:
-    import xarray
+from papers.figure import Table, TooSlow, stated
 
 PATIENCE = 600.0
 """Seconds on a processor that are spent without asking."""
@@ -42,14 +39,14 @@ def origin_of(row: Mapping[str, Any]) -> str:
     return ", commit ".join(row[k] for k in ("device", "commit") if k in row) or "a file of cells"
 
 
-def origins(table: xarray.Dataset) -> str:
+def origins(table: Table) -> str:
     """Where the cells of a table come from, each place with its number of cells."""
     places, counts = np.unique(table["origin"].to_numpy().astype(str), return_counts=True)
     each = zip(places, counts, strict=True)
     return "; ".join(f"{n} cells: {place}" for place, n in each if place)
 
 
-def where_from(table: xarray.Dataset) -> tuple[Measure, ...]:
+def where_from(table: Table) -> tuple[Measure, ...]:
     """Where the numbers come from, and how many cells are missing."""
     missing = int(table.attrs["missing"])
     return (

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 Settings: TypeAlias = Mapping[str, Any]
 """The value of every setting by its name: numbers, words, switches, or lists of these."""
 
+Table: TypeAlias = "xarray.Dataset"
+"""The data of a figure: everything that its picture and its measures need."""
+
+Picture: TypeAlias = "matplotlib.figure.Figure"
+"""A figure as it is drawn."""
+
 
 _KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
 """What a setting of each type takes, in words."""
@@ -139,9 +145,9 @@ class Figure:
     title: str
     states: str
     settings: Mapping[str, Setting]
-    compute: Callable[[Mapping[str, Any]], xarray.Dataset]
-    draw: Callable[[xarray.Dataset], matplotlib.figure.Figure]
-    measures: Callable[[xarray.Dataset], Iterable[Measure]]
+    compute: Callable[[Mapping[str, Any]], Table]
+    draw: Callable[[Table], Picture]
+    measures: Callable[[Table], Iterable[Measure]]
 
     def resolve(self, *, quick: bool = False, changes: Settings | None = None) -> dict[str, Any]:
         """The value of every setting: the paper's, the quick one, or the given one.

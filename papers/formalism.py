@@ -10,12 +10,10 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import stated
+from papers.figure import Picture, Table, stated
 
 if TYPE_CHECKING:
     import matplotlib.axes
-    import matplotlib.figure
-    import xarray
 
     from neuralrace.types import Weights
 
@@ -80,7 +78,7 @@ def by_paths(
     return terms
 
 
-def compute(example: Example, key: int, scale: float) -> xarray.Dataset:
+def compute(example: Example, key: int, scale: float) -> Table:
     """The gradient of the edge by automatic differentiation, and the term of every path.
 
     `apart` is the largest difference between the gradient of any edge and its sum over paths,
@@ -108,7 +106,7 @@ def compute(example: Example, key: int, scale: float) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The gradient of every edge against its sum over paths, and the number of paths."""
     apart = table["apart"].to_numpy()
     counts, listed = table["counted"].to_numpy(), table["paths"].to_numpy()
@@ -161,9 +159,7 @@ def restyle(ax: matplotlib.axes.Axes, looks: Mapping[str, Mapping[str, Any]]) ->
             patch.set(**dict(looks.get(name, faint)))
 
 
-def draw(
-    table: xarray.Dataset, example: Example, colour: str, name: str
-) -> matplotlib.figure.Figure:
+def draw(table: Table, example: Example, colour: str, name: str) -> Picture:
     """(a) the network with its gates, one edge in colour; (b) paths, (c) their terms, (d) sum."""
     import matplotlib.pyplot as plt
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of
 
 OURS = "ours"
 
@@ -103,7 +99,7 @@ def on_sequences(data: nr.Dataset, weights: Mapping[str, Any], times: np.ndarray
     return solve_flow(system, start, Flow(1e-9, 1e-12), times).loss
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Losses ⟨(y − ŷ)²⟩ over time, from moments and from sequences, and the race's."""
     import jax
     import xarray
@@ -143,22 +139,22 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def _rests(t: xarray.Dataset, name: str) -> np.ndarray:
+def _rests(t: Table, name: str) -> np.ndarray:
     """The plateaus of the runs of a name, `(runs, D)`."""
     time, levels = t["time"].to_numpy()[1:], t["level"].to_numpy()
     return np.array([rests(time, loss[1:], levels) for loss in np.atleast_2d(t[name].to_numpy())])
 
 
-def _few_off(t: xarray.Dataset) -> float:
+def _few_off(t: Table) -> float:
     return abs(float(t["few"][-1]) - float(t["level"][int(settings_of(t)["few"])]))
 
 
-def _at_race(t: xarray.Dataset) -> float:
+def _at_race(t: Table) -> float:
     apart = np.abs(t["race"] - t["separate"][0])
     return float(apart.max() / t["separate"][0, 0])
 
 
-def measures(table: xarray.Dataset | None = None) -> tuple[Measure, ...]:
+def measures(table: Table | None = None) -> tuple[Measure, ...]:
     """Plateaus against theory, the race against the flow, and what merging does."""
     return (
         Measure(
@@ -220,7 +216,7 @@ def measures(table: xarray.Dataset | None = None) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) plateaus of separate key and query, (b) random starts, few heads and merged ones."""
     import matplotlib.pyplot as plt
 

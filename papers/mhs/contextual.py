@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Setting, Settings
+from papers.figure import Setting, Settings, Table
 
 if TYPE_CHECKING:
-    import xarray
-
     from neuralrace.types import Key
     from papers.mhs.table import Case
 
@@ -182,7 +180,7 @@ def contexts_on(share: np.ndarray) -> np.ndarray:
     return np.nansum(share * numbers, axis=-1) / np.nansum(share, axis=-1)
 
 
-def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.trajectory.Comparison]:
+def gaps(table: Table, reference: str, other: str) -> list[nr.trajectory.Comparison]:
     """The comparisons of two losses `(seed, time)` of a figure, seed by seed."""
     time = table["time"].to_numpy()
     return [
@@ -191,7 +189,7 @@ def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.trajector
     ]
 
 
-def floor(table: xarray.Dataset, name: str) -> list[nr.trajectory.Comparison]:
+def floor(table: Table, name: str) -> list[nr.trajectory.Comparison]:
     """The comparisons of every run with every other; none if there is only one."""
     time, loss = table["time"].to_numpy(), table[name].to_numpy()
     runs = [nr.Trajectory(time, each) for each in loss]
@@ -212,7 +210,7 @@ def apart(time: np.ndarray, reference: np.ndarray, other: np.ndarray) -> np.ndar
     return np.asarray(gap / reference[..., 0])
 
 
-def seed_floor(table: xarray.Dataset, name: str) -> float:
+def seed_floor(table: Table, name: str) -> float:
     """Mean |ΔL|/L(0) between two seeds, over all pairs; NaN without a pair.
 
     A seed that was drawn twice is no pair with itself.

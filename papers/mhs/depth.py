@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import FLOOR, Basis, Measure
+from papers.figure import Table
 from papers.mhs.contextual import apart
-
-if TYPE_CHECKING:
-    import xarray
 
 RELNS = {"staged": "pathways opened in stages, as in the paper", "gated": "all open from the start"}
 """The two ReLNs of Fig. 6."""
@@ -23,22 +20,22 @@ def stereotype(loss: np.ndarray) -> int:
     return int(((loss - loss.mean(axis=0)) ** 2).sum(axis=1).argmin())
 
 
-def stereotypes(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+def stereotypes(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The losses of the stereotypical ReLU network and of a stereotypical ReLN."""
     ours, theirs = table["relu"].to_numpy(), table[name].to_numpy()
     return ours[stereotype(ours)], theirs[stereotype(theirs)]
 
 
-def typical_apart(name: str) -> Callable[[xarray.Dataset], float]:
+def typical_apart(name: str) -> Callable[[Table], float]:
     """Mean |ΔL|/L(0) between the stereotypical ReLU network and a stereotypical ReLN."""
 
-    def of(table: xarray.Dataset) -> float:
+    def of(table: Table) -> float:
         return float(apart(table["time"].to_numpy(), *stereotypes(table, name)))
 
     return of
 
 
-def runs_apart(table: xarray.Dataset) -> float:
+def runs_apart(table: Table) -> float:
     """Mean |ΔL|/L(0) between the stereotypical ReLU network and the other runs.
 
     A run that was drawn twice is not another run.
@@ -48,13 +45,13 @@ def runs_apart(table: xarray.Dataset) -> float:
     return float(found[found > 0].mean())
 
 
-def spread(table: xarray.Dataset, name: str) -> float:
+def spread(table: Table, name: str) -> float:
     """Standard deviation of the loss over runs relative to L(0), mean over time."""
     loss = table[name].to_numpy()
     return float(loss.std(axis=0).mean() / loss[:, 0].mean())
 
 
-def profiles(table: xarray.Dataset, name: str) -> float:
+def profiles(table: Table, name: str) -> float:
     """The correlation over time of the spread of a ReLN and of the ReLU network."""
     a, b = (table[n].std("seed").to_numpy() for n in ("relu", name))
     return float(np.corrcoef(a, b)[0, 1])
@@ -70,9 +67,7 @@ SAME = 0.01
 """Plateaus are shared if their losses differ by less than this share of L(0)."""
 
 
-def plateaus(
-    table: xarray.Dataset, loss: np.ndarray, slope: float = SLOPE
-) -> list[nr.linear.Plateau]:
+def plateaus(table: Table, loss: np.ndarray, slope: float = SLOPE) -> list[nr.linear.Plateau]:
     """The plateaus of a run after its first drop and above 1 % of the initial loss, in epochs.
 
     Before the first drop nothing is learned, and below 1 % everything is.
@@ -83,7 +78,7 @@ def plateaus(
 
 
 def shared_plateaus(
-    table: xarray.Dataset, name: str, slope: float = SLOPE
+    table: Table, name: str, slope: float = SLOPE
 ) -> list[tuple[nr.linear.Plateau, nr.linear.Plateau]]:
     """The plateaus of the stereotypical ReLU network, each with that of a stereotypical ReLN.
 
@@ -96,13 +91,13 @@ def shared_plateaus(
     return [(p, q) for p, q in pairs if abs(p.loss - q.loss) < SAME * losses[0][0]]
 
 
-def plateaus_shared(table: xarray.Dataset, name: str) -> float:
+def plateaus_shared(table: Table, name: str) -> float:
     """The share of the stereotypical ReLU network's plateaus that a stereotypical ReLN has too."""
     ours = plateaus(table, stereotypes(table, name)[0])
     return len(shared_plateaus(table, name)) / len(ours) if ours else np.nan
 
 
-def plateau_outputs(table: xarray.Dataset, name: str, slope: float = SLOPE) -> float:
+def plateau_outputs(table: Table, name: str, slope: float = SLOPE) -> float:
     """Distance of the stereotypes' outputs at shared plateaus, relative to ‖Y‖; the worst one.
 
     Outputs are taken where each loss falls least. NaN if no plateau is shared.
@@ -115,41 +110,41 @@ def plateau_outputs(table: xarray.Dataset, name: str, slope: float = SLOPE) -> f
     return max((_outputs_apart(table, name, *each) for each in at), default=np.nan)
 
 
-def half_outputs(table: xarray.Dataset, name: str) -> float:
+def half_outputs(table: Table, name: str) -> float:
     """Distance of the stereotypes' outputs at half the initial loss of each, relative to ‖Y‖."""
     losses = stereotypes(table, name)
     return _outputs_apart(table, name, *(int((run <= 0.5 * run[0]).argmax()) for run in losses))
 
 
-def _outputs_apart(table: xarray.Dataset, name: str, ours: int, theirs: int) -> float:
+def _outputs_apart(table: Table, name: str, ours: int, theirs: int) -> float:
     outputs = table["outputs"].to_numpy()
     other = table["staged_outputs"].to_numpy() if name == "staged" else outputs[1]
     size = np.sqrt(2 * stereotypes(table, name)[0][0] * outputs.shape[2])  # L = ‖Y − O‖² / 2N
     return float(np.linalg.norm(outputs[0, ours] - other[theirs]) / size)
 
 
-def share(layer: int, number: int) -> Callable[[xarray.Dataset], np.ndarray]:
+def share(layer: int, number: int) -> Callable[[Table], np.ndarray]:
     """The share of a layer's final weight nearest to patterns on in that many contexts, by run."""
     return lambda table: table["share"][:, layer, number - 1].to_numpy()
 
 
-def _everywhere(table: xarray.Dataset) -> np.ndarray:
+def _everywhere(table: Table) -> np.ndarray:
     """The share of the first layer's weight nearest to all contexts, by run."""
     return table["share"][:, 0, -1].to_numpy()
 
 
-def _common(table: xarray.Dataset) -> np.ndarray:
+def _common(table: Table) -> np.ndarray:
     """The share of the second layer's weight nearest to all contexts, by run."""
     return table["share"][:, 1, -1].to_numpy()
 
 
-def _two_of_one_or_two(table: xarray.Dataset) -> np.ndarray:
+def _two_of_one_or_two(table: Table) -> np.ndarray:
     """The share of two contexts in the second layer's weight nearest to one or two, by run."""
     one, two = (share(1, n)(table) for n in (1, 2))
     return two / (one + two)
 
 
-def half_epochs(table: xarray.Dataset, name: str) -> np.ndarray:
+def half_epochs(table: Table, name: str) -> np.ndarray:
     """The epoch at which each run falls to half of its initial loss."""
     loss = table[name].to_numpy()
     return nr.trajectory.crossing_time(table["step"].to_numpy(), loss / loss[:, :1], 0.5)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import neuralrace as nr
 from papers import formalism
-from papers.figure import Figure, Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of
 
 OURS = "ours: MHS shows a sketch without numbers"
 """The source of all settings."""
@@ -44,12 +38,12 @@ def example(settings: Settings) -> formalism.Example:
     return formalism.Example(deep, data.gated(gates), "item_shared", SHORT)
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The gradient of the edge from items to the shared layer, and the term of each path."""
     return formalism.compute(example(settings), settings["key"], settings["scale"])
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) the network and its gates; (b) the paths through the red edge, (c) their terms."""
     return formalism.draw(table, example(settings_of(table)), "#C1272D", "red")
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 CAPTION = "MHS Fig. 2, caption"
 """The source of settings in the caption."""
@@ -51,7 +47,7 @@ def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Da
     }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """ReLU networks at every Δ, and both gatings from the average of equally small starts."""
     import jax
     import xarray
@@ -139,7 +135,7 @@ def boundary(deltas: np.ndarray, linear: np.ndarray, xor: np.ndarray) -> float:
     return float(deltas[k - 1] + part * (deltas[k] - deltas[k - 1]))
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Times and losses against the faster and slower gating, and where these change places."""
     s = settings_of(table)
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
@@ -239,7 +235,7 @@ DOTTED = {"linestyle": (0, (1, 1)), "linewidth": 1.4}
 """The line style of the XoR gating."""
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(d) learning times and gates of the networks over Δ; (e) losses."""
     import matplotlib.pyplot as plt
 
@@ -261,7 +257,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
+def _draw_times(table: Table, s: Mapping[str, Any], ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
@@ -293,7 +289,7 @@ def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
     ax.legend()
 
 
-def _draw_share(table: xarray.Dataset, ax: Any) -> None:
+def _draw_share(table: Table, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     delta, share = table["delta"].to_numpy(), table["share"].to_numpy().mean(axis=1)
@@ -309,7 +305,7 @@ def _draw_share(table: xarray.Dataset, ax: Any) -> None:
     ax.legend(loc="center left")
 
 
-def _draw_losses(one: xarray.Dataset, steps: np.ndarray, ax: Any) -> None:
+def _draw_losses(one: Table, steps: np.ndarray, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     relu, predicted = one["relu"].to_numpy(), one["predicted"].to_numpy()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 from papers.mhs.contextual import COMMON, STRUCTURES, case
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SETTINGS = {
     "structures": Setting(STRUCTURES, "the structure of each context", "MHS Fig. 3"),
@@ -29,7 +25,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The task, and the ReLN's pathways at the end of training, computed by its race."""
     import jax
     import xarray
@@ -73,14 +69,14 @@ def _alone(net: nr.GDLN, weights: Mapping[str, Any], data: nr.Dataset, node: str
     return np.asarray(net(weights, data.gated({**data.gates, **silent}))["y"]).T
 
 
-def _blocks(table: xarray.Dataset) -> np.ndarray:
+def _blocks(table: Table) -> np.ndarray:
     """The outputs (seed, pathway, block, row, sample); block 0 is common to all contexts."""
     outputs = table["outputs"].to_numpy()
     contexts = len(np.unique(table["context"]))
     return outputs.reshape(*outputs.shape[:2], contexts + 1, -1, outputs.shape[-1])
 
 
-def unbalanced(table: xarray.Dataset, factors: Any) -> np.ndarray:
+def unbalanced(table: Table, factors: Any) -> np.ndarray:
     """(seed, pathway, factor): the loss when one pathway is weaker or stronger than it learned.
 
     Relative to zero output. Outputs of pathways add up, so that a pathway of strength f changes
@@ -92,14 +88,14 @@ def unbalanced(table: xarray.Dataset, factors: Any) -> np.ndarray:
     return np.stack([(e**2).sum(axis=(2, 3)) for e in scaled], axis=-1) / (y**2).sum()
 
 
-def misplaced(table: xarray.Dataset) -> np.ndarray:
+def misplaced(table: Table) -> np.ndarray:
     """(seed, pathway): the share of a lesion's squared error where the target is zero."""
     outputs, y = table["outputs"].to_numpy(), table["y"].to_numpy()
     square = (outputs.sum(axis=1, keepdims=True) - y - outputs) ** 2
     return (square * (y == 0)).sum(axis=(2, 3)) / square.sum(axis=(2, 3))
 
 
-def _lesions(table: xarray.Dataset) -> list[Measure]:
+def _lesions(table: Table) -> list[Measure]:
     loss = unbalanced(table, (0.0, 0.9, 1.0, 1.1))
     lesion, intact = loss[..., 0], loss[..., 2]
     names = table["pathway"].to_numpy()
@@ -136,7 +132,7 @@ def _lesions(table: xarray.Dataset) -> list[Measure]:
     ]
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The task against its description, and what the pathways add to each block of outputs."""
     x, y, gates = (table[name].to_numpy() for name in ("x", "y", "gates"))
     context = table["context"].to_numpy()
@@ -208,7 +204,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The task, the gates, what each pathway adds to the outputs, and what its loss breaks."""
     import matplotlib.pyplot as plt
 
@@ -266,7 +262,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_balance(table: xarray.Dataset, ax: Any) -> None:
+def _draw_balance(table: Table, ax: Any) -> None:
     from neuralrace.plot import cycle_colour
 
     factors = sorted(settings_of(table)["factors"])

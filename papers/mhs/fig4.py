@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
-from papers.figure import Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, Table
 from papers.mhs.contextual import (
     COMMON,
     STRUCTURES,
@@ -24,9 +24,6 @@ from papers.mhs.fig4_measures import measures
 from papers.mhs.fig4_panels import draw
 from papers.mhs.positions import disparity, positions
 
-if TYPE_CHECKING:
-    import xarray
-
 MODES = 7
 """The number of singular values that are shown."""
 
@@ -39,7 +36,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """ReLU networks, both gatings, and the race of the first from its actual weights."""
     import jax
     import xarray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence import FLOOR, Basis, Measure
-from papers.figure import noted, settings_of, stated
+from papers.figure import Table, noted, settings_of, stated
 from papers.mhs.contextual import STRUCTURES, apart, floor, mean_and_max, seed_floor
 
 if TYPE_CHECKING:
@@ -18,18 +18,18 @@ SCRIPT_LOSS = {0: 105.6, 250: 105.4, 500: 70.7, 1000: 46.9, 2000: 22.9, 4000: 4.
 """The ReLU network's loss by epoch, summed over samples, in the authors' script."""
 
 
-def losses_apart(reference: str, other: str) -> Callable[[xarray.Dataset], np.ndarray]:
+def losses_apart(reference: str, other: str) -> Callable[[Table], np.ndarray]:
     """Mean |ΔL|/L(0) between two losses of the figure, seed by seed."""
     return lambda t: apart(*(t[name].to_numpy() for name in ("time", reference, other)))
 
 
-def over_floor(kind: str, name: str = "gated") -> Callable[[xarray.Dataset], np.ndarray]:
+def over_floor(kind: str, name: str = "gated") -> Callable[[Table], np.ndarray]:
     """A distance from the ReLU network relative to that of another seed, seed by seed.
 
     `kind` is `loss`, `outputs`, `shown` (outputs at the epochs shown), `similarity` or `shape`.
     """
 
-    def read(table: xarray.Dataset) -> np.ndarray:
+    def read(table: Table) -> np.ndarray:
         if kind == "loss":
             return losses_apart("relu", name)(table) / seed_floor(table, "relu")
         return _by_seed(table[f"{name}_{kind}"]) / float(table[f"floor_{kind}"].mean())
@@ -42,7 +42,7 @@ def _by_seed(values: xarray.DataArray) -> np.ndarray:
     return values.mean([d for d in values.dims if d != "seed"]).to_numpy()
 
 
-def _strengths_apart(table: xarray.Dataset) -> np.ndarray:
+def _strengths_apart(table: Table) -> np.ndarray:
     """Mean difference of the pathways' singular values, relative to the largest, by seed."""
     a, b = (table[f"{n}_strength"].to_numpy() for n in ("simulated", "predicted"))
     apart = np.abs(a - b).reshape(len(a), -1).mean(axis=1)
@@ -145,7 +145,7 @@ MEASURES = {
 """The numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Losses, outputs, positions and singular values, each with another seed's distance."""
     share = table["share"].to_numpy().mean(axis=0)
     fastest = float((table["gated"] < table["single"]).mean())
@@ -173,7 +173,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Measure]:
+def _script_losses(table: Table, s: Mapping[str, Any]) -> list[Measure]:
     """The ReLU network's loss against that of the authors' script, at the epochs both have."""
     if tuple(s["structures"]) != STRUCTURES or s["hidden"] != 700:
         return []

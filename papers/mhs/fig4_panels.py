@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Picture, Table
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) losses and outputs, (b) singular values of the pathways, (c) hidden layers."""
     import matplotlib.pyplot as plt
 
@@ -40,7 +38,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
+def _draw_losses(table: Table, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     step = table["step"].to_numpy()
@@ -57,7 +55,7 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     ax.legend()
 
 
-def _draw_outputs(table: xarray.Dataset, axes: Sequence[Any], epochs: Sequence[int]) -> None:
+def _draw_outputs(table: Table, axes: Sequence[Any], epochs: Sequence[int]) -> None:
     outputs = table["outputs"].to_numpy()
     top = np.abs(outputs).max()
     for k, ax in enumerate(axes):
@@ -75,7 +73,7 @@ def _draw_outputs(table: xarray.Dataset, axes: Sequence[Any], epochs: Sequence[i
             ax.figure.colorbar(image, ax=list(axes), label="output", aspect=30)
 
 
-def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None:
+def _draw_strengths(table: Table, common: Any, contextual: Any) -> None:
     from neuralrace.plot import cycle_colour, shade
 
     step, names = table["step"].to_numpy(), table["pathway"].to_numpy().tolist()
@@ -96,7 +94,7 @@ def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None
         ax.set_ylim(0, 1.5 * ax.get_ylim()[1])
 
 
-def _draw_places(one: xarray.Dataset, ax: Any) -> None:
+def _draw_places(one: Table, ax: Any) -> None:
     from neuralrace.plot import cycle_colour
 
     context, places = one["context"].to_numpy(), one["places"].to_numpy()

@@ -11,7 +11,7 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import FLOOR, Basis, Measure
-from papers.figure import Figure, Setting, Settings, noted, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, noted, stated
 from papers.mhs.contextual import (
     COMMON,
     apart,
@@ -29,9 +29,6 @@ from papers.mhs.contextual import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
-
     from neuralrace.types import Key
 
 ITEM_MODES = 7
@@ -54,7 +51,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """ReLU networks, ReLNs, their races, and closed forms, for each number of contexts."""
     import xarray
 
@@ -66,7 +63,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     return xarray.concat(found, dim="contexts").assign_coords(contexts=list(s["contexts"]))
 
 
-def _compute_one(s: Mapping[str, Any], contexts: int, hidden: int, size: float) -> xarray.Dataset:
+def _compute_one(s: Mapping[str, Any], contexts: int, hidden: int, size: float) -> Table:
     import jax
     import xarray
 
@@ -159,28 +156,28 @@ def contextual_alone(this: Any, width: int, key: Key, times: np.ndarray) -> np.n
     return np.mean([strengths(parts, ITEM_MODES) for parts in maps.values()], axis=0)
 
 
-def each_number(table: xarray.Dataset) -> list[xarray.Dataset]:
+def each_number(table: Table) -> list[Table]:
     """The data for each number of contexts separately, each with its own time axis."""
     found = [table.isel(contexts=k) for k in range(table.sizes["contexts"])]
     return [one.assign_coords(time=one["rate"] * one["step"]) for one in found]
 
 
-def _losses(reference: str, other: str) -> Callable[[xarray.Dataset], np.ndarray]:
+def _losses(reference: str, other: str) -> Callable[[Table], np.ndarray]:
     """Mean |ΔL|/L(0) between two losses for one number of contexts, seed by seed."""
     return lambda one: apart(*(one[name].to_numpy() for name in ("time", reference, other)))
 
 
-def _strengths(name: str, how: str) -> Callable[[xarray.Dataset], np.ndarray]:
+def _strengths(name: str, how: str) -> Callable[[Table], np.ndarray]:
     """Mean difference of singular values relative to the largest, seed by seed."""
 
-    def read(one: xarray.Dataset) -> np.ndarray:
+    def read(one: Table) -> np.ndarray:
         a, b = one[name], one[f"{name}_{how}"]
         return (abs(a - b).mean(("step", "mode")) / a.max()).to_numpy()
 
     return read
 
 
-def most_weight(one: xarray.Dataset) -> np.ndarray:
+def most_weight(one: Table) -> np.ndarray:
     """The number of contexts, fewer than all, that has most of the weight, minus C; by seed."""
     C = int(one["contexts"])
     return one["share"].to_numpy()[:, : C - 1].argmax(axis=1) + 1 - C
@@ -261,7 +258,7 @@ def worst(name: str) -> Measure:
     """A measure over all numbers of contexts: the one that is furthest away, its seeds kept."""
     measure = MEASURES[name]
 
-    def read(table: xarray.Dataset) -> Any:
+    def read(table: Table) -> Any:
         each = [measure.read(one) for one in each_number(table)]
         return max(each, key=lambda values: np.nan_to_num(np.mean(values), nan=-np.inf))
 
@@ -272,13 +269,13 @@ def only(name: str, C: int) -> Measure:
     """A measure for one number of contexts."""
     measure = MEASURES[name]
 
-    def read(table: xarray.Dataset) -> Any:
+    def read(table: Table) -> Any:
         return measure.read(each_number(table.sel(contexts=[C]))[0])
 
     return replace(measure, id=f"{measure.id}-{C}", what=f"C = {C}: {measure.what}", read=read)
 
 
-def grows(table: xarray.Dataset) -> np.ndarray:
+def grows(table: Table) -> np.ndarray:
     """By how much the number of contexts on grows from one C to the next: the least, by seed."""
     on = [contexts_on(one["share"].to_numpy()) for one in each_number(table)]
     return np.diff(on, axis=0).min(axis=0)
@@ -296,7 +293,7 @@ GROWS = Measure(
 """With more contexts, neurons are on in more of them."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """For each number of contexts: losses, singular values, and how many contexts gates span."""
     rows = []
     for C, one in zip(table["contexts"].to_numpy(), each_number(table), strict=True):
@@ -320,7 +317,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return tuple(rows)
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """One column per number of contexts: losses, common and contextual singular values."""
     import matplotlib.pyplot as plt
 

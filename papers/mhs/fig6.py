@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, noted, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, noted, settings_of, stated
 from papers.mhs import depth
 from papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
 from papers.mhs.depth import stereotype
 from papers.mhs.staged import staged_runs
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SETTINGS = {
     "contexts": Setting(3, "contexts, the hierarchy in each", "MHS §6"),
@@ -52,7 +48,7 @@ LEVELS = (0.9, 0.5, 0.2, 0.05)
 """Shares of the initial loss at which the runs are timed."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """All ensembles in float32, each as one program that also runs on a GPU.
 
     The staged ReLN starts from the weights of the unstaged one.
@@ -161,7 +157,7 @@ def moments(loss: np.ndarray) -> list[int]:
     return [int(those.argmax()) if those.any() else -1 for those in below]
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Stereotypes, spread, timing, outputs, and the gates of each layer."""
     share, often = (table[name].mean("seed").to_numpy() for name in ("share", "often"))
     shares = [", ".join(f"{part:.0%}" for part in layer) for layer in share]
@@ -174,7 +170,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return (*noted(depth.MEASURES, beside), *_timing(table))
 
 
-def _shifted(table: xarray.Dataset, name: str) -> str:
+def _shifted(table: Table, name: str) -> str:
     """How near a stereotypical ReLN comes after a shift in time, as text."""
     time = table["time"].to_numpy()
     near = nr.compare(*(nr.Trajectory(time, run) for run in depth.stereotypes(table, name)))
@@ -184,7 +180,7 @@ def _shifted(table: xarray.Dataset, name: str) -> str:
     )
 
 
-def _timing(table: xarray.Dataset) -> list[Measure]:
+def _timing(table: Table) -> list[Measure]:
     """When the runs fall to each of `LEVELS`."""
     step = table["step"].to_numpy()
     nets = [table[name].to_numpy() for name in ("relu", "gated", "staged")]
@@ -206,12 +202,12 @@ def _timing(table: xarray.Dataset) -> list[Measure]:
     ]
 
 
-def _rate(table: xarray.Dataset) -> float:
+def _rate(table: Table) -> float:
     """The time of one epoch."""
     return float(table["time"][-1] / table["step"][-1])
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The architecture, all losses with the stereotypes, outputs of all, and the spread."""
     import matplotlib.pyplot as plt
 
@@ -246,7 +242,7 @@ COLOUR = {"relu": "#F2C063", "gated": "#0072B2", "staged": "#00402E"}
 """The colour of each network."""
 
 
-def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
+def _draw_runs(table: Table, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     step = table["step"].to_numpy()
@@ -268,7 +264,7 @@ def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
     ax.legend()
 
 
-def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
+def _draw_outputs(table: Table, ax: Any) -> None:
     """Outputs of the stereotypes where each has fallen to the same loss."""
     typical = [*table["typical"].to_numpy(), int(table["staged_typical"])]
     outputs = [*table["outputs"].to_numpy(), table["staged_outputs"].to_numpy()]
@@ -294,7 +290,7 @@ def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
     ax.set_title("(c) outputs (rows) on all samples, at equal losses")
 
 
-def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
+def _draw_spread(table: Table, ax: Any) -> None:
     step, unit = table["step"].to_numpy(), float(table["relu"][:, 0].mean())
     for name, line in LINES.items():
         spread = table[name].std("seed") / unit

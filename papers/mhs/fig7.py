@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 ITEMS = ("Canary", "Salmon", "Oak", "Rose")
 """The four items."""
@@ -41,7 +35,7 @@ def task() -> nr.Dataset:
     )
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Linear networks, the strengths of their modes, and the closed form from each start."""
     import jax
     import xarray
@@ -90,7 +84,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """What the singular vectors separate, and how close the closed form is to the simulation."""
     size, vt = table["s"].to_numpy(), table["vt"].to_numpy()
     simulated, predicted = table["simulated"].to_numpy(), table["predicted"].to_numpy()
@@ -151,7 +145,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) the targets, (b) their decomposition, (c) the strengths of the modes over time."""
     import matplotlib.pyplot as plt
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 from papers.mhs.contextual import COMMON, STRUCTURES, case, relu_runs
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 DISCOVERY = {
     "structures": Setting(STRUCTURES, "the structure of each context", "MHS App. B"),
@@ -47,7 +42,7 @@ def trained(settings: Settings) -> tuple[nr.Dataset, nr.Trajectory]:
     return data, relu_runs(this, jax.random.key(s["key"]), s["every"], record={"weights": True})
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Clusters for every K, each with the gated network built from them."""
     import xarray
 
@@ -95,7 +90,7 @@ def by_context(rounded: np.ndarray, context: np.ndarray) -> list[tuple[int, ...]
     return found
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Which gates are found for each number of clusters, and how clear they are."""
     context = table["context"].to_numpy()
     every = tuple(int(c) for c in np.unique(context))
@@ -155,7 +150,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """How often the members of each cluster are on, one row per cluster, one column per sample."""
     import matplotlib.pyplot as plt
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 from papers.mhs.fig8 import DISCOVERY, filled, trained
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SETTINGS = {
     **DISCOVERY,
@@ -25,7 +19,7 @@ EXPECTED = 4
 """The elbow of MHS Fig. 9."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The discrepancy of the discovered gated network from every run, for each K, and its gates.
 
     `implementable` says whether ReLU neurons can have all of its patterns.
@@ -58,7 +52,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The position of the elbow, and the error for each K."""
     error = table["discrepancy"].mean("seed").to_numpy()
     numbers = table["clusters"].to_numpy()
@@ -103,7 +97,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return tuple(rows)
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The discrepancy over the number of clusters."""
     import matplotlib.pyplot as plt
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table
 
 OURS = "ours"
 
@@ -71,7 +66,7 @@ def half_times(time: np.ndarray, strengths: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Times and courses of both modalities, for every start, correlation and kind of fusion."""
     import jax
     import xarray
@@ -126,11 +121,11 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def _fusion(t: xarray.Dataset, name: str) -> float:
+def _fusion(t: Table, name: str) -> float:
     return float(t["fusion_ratio"].sel(fusion=name))
 
 
-def measures(table: xarray.Dataset | None = None) -> tuple[Measure, ...]:
+def measures(table: Table | None = None) -> tuple[Measure, ...]:
     """The numbers of all panels, with their bounds."""
     expected = (4.72, 4.86, 4.93)
     return (
@@ -198,13 +193,13 @@ def measures(table: xarray.Dataset | None = None) -> tuple[Measure, ...]:
     )
 
 
-def _at_half(t: xarray.Dataset) -> np.ndarray:
+def _at_half(t: Table) -> np.ndarray:
     maps = t["early"].to_numpy()
     first = np.argmax(maps[:, 0] >= maps[:, 0, -1:] / 2, axis=1)
     return np.array([m[1, k] / m[1, -1] for m, k in zip(maps, first, strict=True)])
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) late fusion, (b) early fusion, (c) the ratio against the start, (d) where they meet."""
     import matplotlib.pyplot as plt
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "hidden": Setting(100, "neurons of each pathway", "ours: NRR gives none"),
@@ -25,7 +21,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Total weights of every pathway and losses over time, simulated and predicted."""
     import jax
     import xarray
@@ -87,7 +83,7 @@ def _predicted_total(race: nr.Race, solution: nr.Trajectory, nodes: tuple[str, .
     return found
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The final total weights and losses, and theory against simulation."""
     rows = []
     wanted = {"single": [[0.5, 0.5]], "two": [[1.0, 0.0], [0.0, 1.0]]}
@@ -147,7 +143,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return tuple(rows)
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Losses of both gatings, and the total weights of each pathway, all over time."""
     import matplotlib.pyplot as plt
 
@@ -183,7 +179,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _label_ends(table: xarray.Dataset, axes: Mapping[str, Any]) -> None:
+def _label_ends(table: Table, axes: Mapping[str, Any]) -> None:
     """Label each curve with its input, at its end."""
     ends = {"one": ("single_total", 0), "1": ("two_total", 0), "2": ("two_total", 1)}
     for place, (name, pathway) in ends.items():

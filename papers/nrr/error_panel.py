@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from papers.figure import settings_of
-
-if TYPE_CHECKING:
-    import xarray
+from papers.figure import Table, settings_of
 
 FLOOR = 1e-8
 """Errors below this are drawn at it, where a line marks it."""
 
 
-def draw_errors(table: xarray.Dataset, x: np.ndarray, ax: Any) -> None:
+def draw_errors(table: Table, x: np.ndarray, ax: Any) -> None:
     """Errors of every seed and their median over `x`, with the level of generalisation."""
     from neuralrace.plot import COLOURS
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 OURS = "ours: NRR shows a sketch without numbers"
 """The source of settings that are not in the paper."""
@@ -64,7 +60,7 @@ def network(hidden: int) -> tuple[nr.Architecture, nr.Dataset]:
     return nr.Architecture(sizes, EDGES), data
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Paths through each module, its first step from equal starts, and its growth."""
     import jax
     import xarray
@@ -94,7 +90,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Paths through each module, and how fast it learns."""
     paths, speed = table["paths"].to_numpy(), table["speed"].to_numpy()
     per_path = speed / paths
@@ -142,7 +138,7 @@ LOOKS = (("#1A1A1A", 2.8), ("#0072B2", 1.9), ("#E69F00", 1.2))
 """Colour and width of the lines of modules, those on most paths first, in both panels."""
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) the network; (b) the first mode in modules through which 6, 4 and 3 paths run."""
     import matplotlib.pyplot as plt
 
@@ -171,7 +167,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_growth(table: xarray.Dataset, ax: Any, looks: dict[int, tuple[str, float]]) -> None:
+def _draw_growth(table: Table, ax: Any, looks: dict[int, tuple[str, float]]) -> None:
     time, paths = table["time"].to_numpy(), table["paths"].to_numpy()
     for n, (colour, width) in looks.items():
         those = [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 from papers.nrr.fig8 import LARGE, panel_id, panels
 from papers.nrr.image_panels import (
     LOOKS,
@@ -27,10 +25,6 @@ from papers.nrr.image_routes import (
     shared,
 )
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
-
 SETTINGS = common_settings(
     K=Setting(10, "output domains trained with each input", "NRR Fig. 10, caption", quick=5),
     scales=Setting(
@@ -49,7 +43,7 @@ SETTINGS = common_settings(
 )  # fmt: skip
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Accuracies at every scale."""
     s = settings
     cells = [
@@ -61,7 +55,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     return measure(cells, s)
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Accuracy against the gain."""
     import matplotlib.pyplot as plt
 
@@ -80,7 +74,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Accuracies, and whether trained routes are good at every scale."""
     from papers.figure import settings_of
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from papers import formalism
-from papers.figure import Figure, Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of
 
 OURS = "ours: NRR shows a sketch without numbers"
 """The source of all settings."""
@@ -55,12 +49,12 @@ def example(settings: Settings) -> formalism.Example:
     return formalism.Example(arch, data, "e", {})
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The gradient of the edge e, and the term of each of its four paths."""
     return formalism.compute(example(settings), settings["key"], settings["scale"])
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) the network and its gates; (b) the paths through the orange edge, (c) their terms."""
     return formalism.draw(table, example(settings_of(table)), "#D55E00", "orange")
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "hidden": Setting(128, "N_h, hidden neurons in all", "NRR Fig. 3, caption"),
@@ -30,7 +26,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """ReLU networks, four-pathway GDLNs from equally small weights, and their race."""
     import jax
     import xarray
@@ -66,7 +62,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def cell_types(table: xarray.Dataset, within: float) -> np.ndarray:
+def cell_types(table: Table, within: float) -> np.ndarray:
     """(4,): the share of the ReLU networks' strength in neurons that point to each sample.
 
     A neuron's strength is ‖w_in‖ |w_out|. It points to a sample if that is at most `within` degrees
@@ -80,14 +76,14 @@ def cell_types(table: xarray.Dataset, within: float) -> np.ndarray:
     return (strength[..., None] * near).sum(axis=(0, 1)) / strength.sum()
 
 
-def tracks(table: xarray.Dataset) -> list[nr.trajectory.Comparison]:
+def tracks(table: Table) -> list[nr.trajectory.Comparison]:
     """The ReLU networks against the mean of the predicted races, seed by seed."""
     time = table["time"].to_numpy()
     mean = nr.Trajectory(time, table["predicted"].to_numpy().mean(axis=0))
     return [nr.compare(mean, nr.Trajectory(time, run)) for run in table["relu"].to_numpy()]
 
 
-def _types(table: xarray.Dataset) -> np.ndarray:
+def _types(table: Table) -> np.ndarray:
     return cell_types(table, settings_of(table)["within"])
 
 
@@ -118,7 +114,7 @@ MEASURES = {
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Theory against the GDLN, ReLU networks against theory, and the cell types."""
     time = table["time"].to_numpy()
 
@@ -163,7 +159,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) the task and the ReLU networks' input weights, (b) the GDLN, (c) losses."""
     import matplotlib.pyplot as plt
 
@@ -190,7 +186,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_task(table: xarray.Dataset, ax: Any) -> None:
+def _draw_task(table: Table, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     reads = table["reads"].to_numpy()[0]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Setting, Settings, Table, settings_of, stated
 from papers.nrr.routing_panels import draw
 from papers.nrr.stages import MODES, stages
-
-if TYPE_CHECKING:
-    import xarray
 
 SCRIPTS = "the authors' scripts; NRR gives none"
 """The source of settings that are not in the paper."""
@@ -46,7 +43,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Networks from random and from decoupled weights, and the race of each."""
     import jax
     import xarray
@@ -212,7 +209,7 @@ def final_hidden(targets: np.ndarray, M: int, start: float) -> np.ndarray:
     return np.array([r[np.argmin(np.abs(r.imag))].real for r in roots])
 
 
-def theory_gaps(table: xarray.Dataset) -> np.ndarray:
+def theory_gaps(table: Table) -> np.ndarray:
     """Mean |ΔL| / L(0) between the race from the actual weights and descent, seed by seed."""
     time = table["time"].to_numpy()
     pairs = zip(table["loss"].to_numpy(), table["loss_predicted"].to_numpy(), strict=True)
@@ -221,13 +218,13 @@ def theory_gaps(table: xarray.Dataset) -> np.ndarray:
     )
 
 
-def decoupled_gap(table: xarray.Dataset) -> float:
+def decoupled_gap(table: Table) -> float:
     """The largest |ΔL| / L(0) between descent from decoupled weights and theory."""
     decoupled = table["decoupled"].to_numpy()
     return float(np.abs(decoupled - table["by_hand"].to_numpy()).max() / decoupled[0])
 
 
-def root_M_off(table: xarray.Dataset) -> np.ndarray:
+def root_M_off(table: Table) -> np.ndarray:
     """The relative difference of hidden / √(in · out) from √M, worst mode, seed by seed."""
     ratio = table["hidden_end"].to_numpy() / table["ends_end"].to_numpy()
     return np.abs(ratio / np.sqrt(settings_of(table)["M"]) - 1).max(axis=1)
@@ -275,7 +272,7 @@ MEASURES = {
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Plateaus, singular values, untrained routes, theory against simulation."""
     settings = settings_of(table)
     M, start = settings["M"], settings["decoupled_start"]
@@ -318,7 +315,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return (_paths(table, settings), *rows, *_theory(table, start), *_sharing(table))
 
 
-def _paths(table: xarray.Dataset, settings: Settings) -> Measure:
+def _paths(table: Table, settings: Settings) -> Measure:
     M, K = settings["M"], settings["K"]
     every, trained = (table[name].to_numpy().tolist() for name in ("paths", "trained_paths"))
     return stated(
@@ -332,7 +329,7 @@ def _paths(table: xarray.Dataset, settings: Settings) -> Measure:
     )
 
 
-def _theory(table: xarray.Dataset, start: float) -> list[Measure]:
+def _theory(table: Table, start: float) -> list[Measure]:
     time = table["time"].to_numpy()
     by_hand = table["by_hand"].to_numpy()
     runs = [nr.Trajectory(time, run) for run in table["loss"].to_numpy()]
@@ -371,7 +368,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Measure]:
     ]
 
 
-def course_gap(table: xarray.Dataset, name: str) -> np.ndarray:
+def course_gap(table: Table, name: str) -> np.ndarray:
     """How far predicted singular values are from simulated ones over the whole course.
 
     For each mode, the mean over time of |Δ| relative to the final value, mean over seeds. `name` is
@@ -383,7 +380,7 @@ def course_gap(table: xarray.Dataset, name: str) -> np.ndarray:
     return (off / simulated[:, -1]).mean(axis=0)
 
 
-def _sharing(table: xarray.Dataset) -> list[Measure]:
+def _sharing(table: Table) -> list[Measure]:
     shared, met = table["shared"].to_numpy(), table["met"].to_numpy().astype(bool)
     apart = int((~met).sum()) // 2
     worst = f"worst seed {shared.min():.4f} (1 is the same, 0 unrelated)"

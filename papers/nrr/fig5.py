@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.networks import draw_scheme
 from papers.nrr.routes import make_routes
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 CAPTION = "NRR Fig. 5, caption"
 """The source of settings in the caption."""
@@ -73,7 +69,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Panel b: the strength of the largest mode over time for each P. Panel c: errors for each K.
 
     `theory`, `decoupled` and `random` are strengths, 1 at the end: from the race (NRR Eqs. 16–17,
@@ -174,7 +170,7 @@ def speeds(settings: Settings) -> dict[str, Any]:
     }
 
 
-def half_times(table: xarray.Dataset, name: str) -> np.ndarray:
+def half_times(table: Table, name: str) -> np.ndarray:
     """Times to half the final strength, for every P; the median over seeds if there are any."""
     time, strength = table["time"].to_numpy(), table[name].to_numpy()
     if strength.ndim == 2:
@@ -237,14 +233,14 @@ def _errors(settings: Settings, K: int) -> dict[str, Any]:
     }
 
 
-def converged(table: xarray.Dataset) -> np.ndarray:
+def converged(table: Table) -> np.ndarray:
     """Whether each seed of each K has converged, `(K, seed)`."""
     settings = settings_of(table)
     still = table["drift"].to_numpy() <= settings["drift"]
     return still & (table["trained"].to_numpy() <= settings["tolerance"])
 
 
-def generalising(table: xarray.Dataset) -> np.ndarray:
+def generalising(table: Table) -> np.ndarray:
     """The share of seeds that generalise, for every K."""
     return (table["untrained"].to_numpy() < settings_of(table)["generalises"]).mean(axis=1)
 
@@ -261,7 +257,7 @@ SKETCHED = (1, 4, 16)
 """The gating schemes of (a): dedicated pathways, groups of two by two domains, one for all."""
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) gating schemes, (b) strengths over time, (c) errors against K/M."""
     import matplotlib.pyplot as plt
 
@@ -278,7 +274,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_speeds(table: xarray.Dataset, ax: Any) -> None:
+def _draw_speeds(table: Table, ax: Any) -> None:
     from neuralrace.plot import draw_curves
 
     time = table["time"].to_numpy()[1:]
@@ -301,7 +297,7 @@ def _draw_speeds(table: xarray.Dataset, ax: Any) -> None:
     )
 
 
-def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
+def _draw_errors(table: Table, ax: Any) -> None:
     share = table["K"].to_numpy() / settings_of(table)["M"]
     draw_errors(table, share, ax)
     for x, good in zip(share, generalising(table), strict=True):
@@ -315,7 +311,7 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Theory against simulation in (b); in (c) convergence, errors and seeds that generalise."""
     settings = settings_of(table)
     P, K = table["P"].to_numpy(), table["K"].to_numpy()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.routes import make_routes, map_of_all_routes
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SCRIPTS = "the authors' scripts; NRR gives none"
 """The source of settings that are not in the paper."""
@@ -55,7 +51,7 @@ REFERENCE = 0.2
 """The scale to which `learning_rate` refers, from NRR Fig. 4."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Losses over time, errors on trained and untrained routes, and what three networks learned.
 
     Errors are relative to zero output. `shared` is 1 if all input domains have the same
@@ -118,7 +114,7 @@ def _similarity(weights: Mapping[str, Any]) -> np.ndarray:
     return nr.analysis.similarity(shown)
 
 
-def crossing(table: xarray.Dataset, level: float) -> float:
+def crossing(table: Table, level: float) -> float:
     """The scale at which the median error on untrained routes passes a level for the first time.
 
     It is interpolated between scales in the logarithm of the error; NaN if the level is not passed.
@@ -139,12 +135,12 @@ def resting(loss: np.ndarray) -> float:
     return float((still & (loss[:-window] > 0.01 * loss[0])).mean())
 
 
-def _at(name: str, which: int) -> Callable[[xarray.Dataset], np.ndarray]:
+def _at(name: str, which: int) -> Callable[[Table], np.ndarray]:
     """A number at the smallest (0) or largest (−1) scale, seed by seed."""
     return lambda table: table[name].to_numpy()[which]
 
 
-def _resting_at(which: int) -> Callable[[xarray.Dataset], np.ndarray]:
+def _resting_at(which: int) -> Callable[[Table], np.ndarray]:
     return lambda table: np.array([resting(run) for run in table["loss"].to_numpy()[which]])
 
 
@@ -202,7 +198,7 @@ MEASURES = {
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Errors and sharing against the scale, where they change, and the shape of the losses."""
     low = settings_of(table)["generalises"]
     scale, untrained = table["scale"].to_numpy(), table["untrained"].to_numpy()
@@ -254,7 +250,7 @@ def _by(scales: Any, values: Any) -> str:
     return "σ₀ = " + ", ".join(f"{s:.2f}: {v}" for s, v in zip(scales, values, strict=True))
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a) losses, (b) errors by scale, (c) similarities and (d) outputs at three scales."""
     import matplotlib.pyplot as plt
 
@@ -286,7 +282,7 @@ DASHES = ("-", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (7, 1.5)), (0, (
 """The line styles of the scales, so that grey prints can be read; all curves are simulated."""
 
 
-def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
+def _draw_losses(table: Table, ax: Any) -> None:
     import matplotlib
 
     scales, loss = table["scale"].to_numpy(), table["loss"].to_numpy()

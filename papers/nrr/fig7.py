@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 from papers.nrr.image_panels import (
     DRAWN,
     LOOKS,
@@ -28,10 +26,6 @@ from papers.nrr.image_routes import (
     shared,
 )
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
-
 SETTINGS = common_settings(
     shares=Setting(SHARES, "K/M, share of trained routes", TABLES, quick=(0.2, 0.4, 0.8)),
     few=Setting(
@@ -47,7 +41,7 @@ SETTINGS = common_settings(
 )
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Circulant routes at every share with every method; circulant and random ones at few K."""
     s = settings
     same = shared(s)
@@ -60,14 +54,14 @@ def compute(settings: Settings) -> xarray.Dataset:
     return measure(cells, s)
 
 
-def transfer(table: xarray.Dataset) -> np.ndarray:
+def transfer(table: Table) -> np.ndarray:
     """Accuracy of untrained routes of every row: 0 at chance, 1 where it is the trained one."""
     from papers.nrr.transition import transferred
 
     return transferred(means(table, "trained"), means(table, "untrained"))
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Accuracy against K/M; the transfer to untrained routes against its prediction."""
     import matplotlib.pyplot as plt
 
@@ -89,7 +83,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_transfer(table: xarray.Dataset, ax, x: str) -> None:
+def _draw_transfer(table: Table, ax, x: str) -> None:
     for method, (colour, marker, _) in LOOKS.items():
         label, line = DRAWN[method]
         for routes in ("circulant", "random"):
@@ -110,7 +104,7 @@ def _draw_transfer(table: xarray.Dataset, ax, x: str) -> None:
     ax.legend(loc="lower right")
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Accuracies, the 40 %, pairs of methods, and the prediction."""
     gap = transfer(table) - table["predicted"].to_numpy()
     worst = int(np.abs(gap).argmax())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings
+from papers.figure import Figure, Picture, Setting, Settings, Table
 from papers.nrr.image_panels import (
     draw_accuracy,
     enough_routes,
@@ -25,10 +25,6 @@ from papers.nrr.image_routes import (
     rows_of,
     shared,
 )
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SETTINGS = common_settings(
     shares=Setting(SHARES, "K/M, share of trained routes", TABLES, quick=(0.2, 0.4, 0.8)),
@@ -80,13 +76,13 @@ def further(settings: Settings) -> list[Cell]:
     ]
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Accuracies of all panels."""
     more = further(settings) if settings["more"] else []
     return measure(more + cells(settings), settings)
 
 
-def panels(table: xarray.Dataset) -> dict[str, dict[str, Any]]:
+def panels(table: Table) -> dict[str, dict[str, Any]]:
     """The panels of a table: a title, and what its rows have in common."""
     columns = [table[name].to_numpy() for name in ("images", "M", "inputs")]
     found = dict.fromkeys((str(i), int(M), str(kind)) for i, M, kind in zip(*columns, strict=True))
@@ -107,7 +103,7 @@ NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10 features"}
 """Names of images in titles."""
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Accuracy against K/M, one panel per kind of images and inputs."""
     import matplotlib.pyplot as plt
 
@@ -133,7 +129,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def measures(table: xarray.Dataset, enough: float = 0.4) -> tuple[Measure, ...]:
+def measures(table: Table, enough: float = 0.4) -> tuple[Measure, ...]:
     """Accuracies, and the share of routes that is enough."""
     rows = where_from(table)
     for title, own in panels(table).items():

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings
+from papers.figure import Figure, Setting, Settings, Table
 from papers.nrr import fig8
 from papers.nrr.image_routes import TABLES, common_settings, measure
-
-if TYPE_CHECKING:
-    import xarray
 
 ENOUGH = 0.25
 """K/M from which on untrained routes work in the paper."""
@@ -34,12 +29,12 @@ SETTINGS = common_settings(
 )
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Accuracies for permuted and for rotated inputs."""
     return measure(fig8.cells(settings, settings["leak"]), settings)
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Accuracies, and the share of routes that is enough."""
     return fig8.measures(table, enough=ENOUGH)
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from evidence import Measure
 from papers import cells
-from papers.figure import stated
+from papers.figure import Picture, Table, stated
 from papers.nrr.image_routes import means, rows_of
 
 if TYPE_CHECKING:
     import matplotlib.axes
-    import matplotlib.figure
-    import xarray
 
 LOOKS = {
     "statistics": ("#0072B2", "o", "squared loss"),
@@ -38,7 +36,7 @@ ENOUGH = 0.4
 
 
 def draw_accuracy(
-    table: xarray.Dataset, x: str, ax: matplotlib.axes.Axes, title: str, **wanted: Any
+    table: Table, x: str, ax: matplotlib.axes.Axes, title: str, **wanted: Any
 ) -> None:
     """Accuracy of trained (hollow marks) and untrained routes against a column of the table."""
     for method, (colour, marker, _) in LOOKS.items():
@@ -64,7 +62,7 @@ def draw_accuracy(
     ax.legend(loc="center right")
 
 
-def legend_below(figure: matplotlib.figure.Figure) -> None:
+def legend_below(figure: Picture) -> None:
     """One legend of all panels, below them."""
     named = {}
     for ax in figure.axes:
@@ -77,7 +75,7 @@ def legend_below(figure: matplotlib.figure.Figure) -> None:
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
 
 
-def where_from(table: xarray.Dataset) -> tuple[Measure, ...]:
+def where_from(table: Table) -> tuple[Measure, ...]:
     """Where the numbers come from, which cells are missing, and which are not whole."""
     rows = cells.where_from(table)
     fewer = table["seeds"].to_numpy() < table.sizes["seed"]
@@ -95,7 +93,7 @@ def where_from(table: xarray.Dataset) -> tuple[Measure, ...]:
     return rows
 
 
-def named(table: xarray.Dataset) -> str:
+def named(table: Table) -> str:
     """Which cells these are, with their seeds and how far they came."""
     names = ("images", "method", "inputs", "M", "K", "scale", "leak", "seeds", "elapsed")
     columns = [table[name].to_numpy() for name in names]
@@ -107,7 +105,7 @@ def named(table: xarray.Dataset) -> str:
 
 
 def enough_routes(
-    table: xarray.Dataset, id: str, name: str, *, enough: float = ENOUGH, **wanted: Any
+    table: Table, id: str, name: str, *, enough: float = ENOUGH, **wanted: Any
 ) -> tuple[Measure, ...]:
     """Whether untrained routes work from K/M = `enough` on, for each method.
 
@@ -137,7 +135,7 @@ def enough_routes(
     return tuple(found)
 
 
-def listed(table: xarray.Dataset, id: str, name: str, x: str, **wanted: Any) -> tuple[Measure, ...]:
+def listed(table: Table, id: str, name: str, x: str, **wanted: Any) -> tuple[Measure, ...]:
     """Trained and untrained accuracy of every row, only reported."""
     found = []
     for method, (_, _, label) in LOOKS.items():

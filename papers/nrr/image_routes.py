@@ -18,11 +18,9 @@ from papers.cells import origin_of
 from papers.cells import origins as origins
 from papers.cells import stored_rows as rows_of_package
 from papers.cells import too_slow as too_much
-from papers.figure import Setting, Settings, TooSlow
+from papers.figure import Setting, Settings, Table, TooSlow
 
 if TYPE_CHECKING:
-    import xarray
-
     from papers.nrr.image_routing import ImageRouting
 
 TABLES = "NRR App. D, Tables 1–5"
@@ -149,7 +147,7 @@ def find_cell(
 # ---- computing ----------------------------------------------------------------------------------
 
 
-def measure(cells: Iterable[Cell], settings: Settings) -> xarray.Dataset:
+def measure(cells: Iterable[Cell], settings: Settings) -> Table:
     """All cells as one table: read where they are stored, computed where they are not.
 
     Without a GPU, cells that are not stored are left out where others are, unless `slow` is set.
@@ -296,7 +294,7 @@ def too_slow(cells: Sequence[Cell]) -> TooSlow | None:
 # ---- the table ----------------------------------------------------------------------------------
 
 
-def tabled(found: Sequence[Found]) -> xarray.Dataset:
+def tabled(found: Sequence[Found]) -> Table:
     """Cells as a table, one row each; `ratio` is σ₂/σ₁, `predicted` the chance of the shared mode.
 
     `origin` says where each row comes from, `elapsed` which share of its flow time it ran. A cell
@@ -329,7 +327,7 @@ def tabled(found: Sequence[Found]) -> xarray.Dataset:
     )
 
 
-def rows_of(table: xarray.Dataset, **wanted: Any) -> xarray.Dataset:
+def rows_of(table: Table, **wanted: Any) -> Table:
     """The rows with these values."""
     keep = np.ones(table.sizes["cell"], bool)
     for name, value in wanted.items():
@@ -337,6 +335,6 @@ def rows_of(table: xarray.Dataset, **wanted: Any) -> xarray.Dataset:
     return table.isel(cell=np.flatnonzero(keep))
 
 
-def means(table: xarray.Dataset, name: str) -> np.ndarray:
+def means(table: Table, name: str) -> np.ndarray:
     """The mean over seeds of every row."""
     return table[name].mean("seed").to_numpy()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from papers.figure import settings_of
+from papers.figure import Picture, Table, settings_of
 from papers.nrr.networks import draw_counts, draw_gated
 from papers.nrr.stages import MODES, stages
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
-
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """(a, b) network, (c, d) task, (e) loss, (f) singular values, (g) similarity, (h) outputs."""
     import matplotlib.pyplot as plt
 
@@ -64,7 +60,7 @@ DARK = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
 """The line style of theory."""
 
 
-def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:
+def _draw_losses(table: Table, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:
     from neuralrace.plot import COLOURS
 
     theory = {"loss": "loss_predicted", "decoupled": "by_hand"}[name]
@@ -81,7 +77,7 @@ def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, t
     ax.legend()
 
 
-def _draw_values(table: xarray.Dataset, epoch: np.ndarray, ax: Any) -> None:
+def _draw_values(table: Table, epoch: np.ndarray, ax: Any) -> None:
     for name, light, dark, label in (
         ("hidden", "#7FB8DA", "#00314D", "hidden"),
         ("ends", "#F5C870", "#6B4900", "√(in · out)"),
@@ -96,7 +92,7 @@ def _draw_values(table: xarray.Dataset, epoch: np.ndarray, ax: Any) -> None:
     ax.legend(loc="upper left", ncols=2, columnspacing=1.2)
 
 
-def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
+def _draw_sharing(table: Table, left: Any, right: Any) -> None:
     from matplotlib.patches import Rectangle
 
     from neuralrace.plot import draw_matrix

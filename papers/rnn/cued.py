@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of
 
 SETTINGS = {
     "steps": Setting((2, 4, 8), "time steps, T", "ours", quick=(2, 3)),
@@ -61,7 +56,7 @@ def _trained(net: nr.GDLN | nr.ReLUNetwork, data: list[nr.Dataset], s: Settings)
     return np.asarray(run.loss)
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Predicted and trained losses at the largest T, and times over cue strength and T."""
     import xarray
 
@@ -114,25 +109,25 @@ def rest(time: np.ndarray, losses: np.ndarray) -> np.ndarray:
 # ---- what is measured ----------------------------------------------------------------------------
 
 
-def race_ratio(table: xarray.Dataset) -> float:
+def race_ratio(table: Table) -> float:
     """Time of the common pathway over that of one pathway per cue, largest over cues and T."""
     common, own = table["raced"].to_numpy()
     return float((common / own).max())
 
 
-def cue_matters(table: xarray.Dataset) -> float:
+def cue_matters(table: Table) -> float:
     """How far predicted times differ between strengths of the cue, relative to the first."""
     times = table["raced"].to_numpy()
     return float(np.abs(times / times[:, :1] - 1).max())
 
 
-def linear_gap(table: xarray.Dataset) -> list[float]:
+def linear_gap(table: Table) -> list[float]:
     """One per seed: mean |ΔL| / L(0) of the prediction and the trained gated linear network."""
     gap = abs(table["predicted"] - table["linear"]).mean("time").max("gating")
     return gap.to_numpy().tolist()
 
 
-def relu_ratio(table: xarray.Dataset, *, every: bool = False) -> list[float]:
+def relu_ratio(table: Table, *, every: bool = False) -> list[float]:
     """One per seed: time of the ReLU network over that of the common pathway, as in the curves.
 
     With `every`, of the cell of all cues and T where it is farthest from 1.
@@ -145,7 +140,7 @@ def relu_ratio(table: xarray.Dataset, *, every: bool = False) -> list[float]:
     return ratio.sel(steps=max(s["steps"]), cue=s["shown"]).to_numpy().tolist()
 
 
-def relu_rest(table: xarray.Dataset) -> list[float]:
+def relu_rest(table: Table) -> list[float]:
     """One per seed: how long ReLU networks rest at half of the loss, as in the curves."""
     s = settings_of(table)
     return table["relu_rest"].sel(steps=max(s["steps"]), cue=s["shown"]).to_numpy().tolist()
@@ -193,7 +188,7 @@ LEARNS = Measure(
 )
 
 
-def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
+def measures(_: Table | None = None) -> Iterable[Measure]:
     """Who wins, how well linear networks are predicted, and how near ReLU networks are."""
     return (WINNER, NO_CUE, LINEAR, FOLLOWS, RESTS, LEARNS)
 
@@ -201,7 +196,7 @@ def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
 # ---- the picture ---------------------------------------------------------------------------------
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Losses; times over T; and ReLU networks' times over cue strength and T."""
     import matplotlib.pyplot as plt
 

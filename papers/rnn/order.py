@@ -9,11 +9,9 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, settings_of
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = {
@@ -118,7 +116,7 @@ def overlapping(hidden: int, overlap: float, size: float) -> dict[str, np.ndarra
     }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Everything in the order of the panels, each for all seeds; first theory, then trained."""
     import xarray
 
@@ -184,27 +182,27 @@ def compute(settings: Settings) -> xarray.Dataset:
 # ---- what is measured ----------------------------------------------------------------------------
 
 
-def step_halves(table: xarray.Dataset) -> np.ndarray:
+def step_halves(table: Table) -> np.ndarray:
     """(seeds, 2, T): when each input's share of the output has half of what is asked for."""
     shares = table["shares"].to_numpy()
     return nr.trajectory.crossing_time(table["a"].to_numpy(), shares, 0.5, rising=True)
 
 
-def sooner(table: xarray.Dataset, one: str, other: str) -> list[float]:
+def sooner(table: Table, one: str, other: str) -> list[float]:
     """One per seed: half-time of the first profile over that of the second, largest over sizes."""
     times = table["halves"].sel(kind="trained")
     ratio = times.sel(profile=one) / times.sel(profile=other)
     return ratio.max("size").to_numpy().tolist()
 
 
-def by_size(table: xarray.Dataset) -> list[float]:
+def by_size(table: Table) -> list[float]:
     """One per seed: half-time of each size over that of the next smaller one, largest."""
     times = table["halves"].sel(kind="trained").sortby("size").transpose("profile", "seed", "size")
     each = times.to_numpy()
     return (each[..., 1:] / each[..., :-1]).max(axis=(0, 2)).tolist()
 
 
-def missed_by(table: xarray.Dataset, name: str) -> float:
+def missed_by(table: Table, name: str) -> float:
     """The largest difference of theory and trained network, relative to the larger of them."""
     of = step_halves(table) if name == "shares" else table[name].to_numpy()
     kind = 1 if name == "shares" else table[name].dims.index("kind")
@@ -212,7 +210,7 @@ def missed_by(table: xarray.Dataset, name: str) -> float:
     return float((np.abs(theory - trained) / np.maximum(theory, trained)).max())
 
 
-def ranks(table: xarray.Dataset) -> np.ndarray:
+def ranks(table: Table) -> np.ndarray:
     """(seeds, modes): the effective rank of W_h when k modes are learned, for k = 1, …, K.
 
     That is where the loss is nearest to what is left without the first k modes.
@@ -224,25 +222,25 @@ def ranks(table: xarray.Dataset) -> np.ndarray:
     return np.take_along_axis(rank, at, axis=1)
 
 
-def off_rank(table: xarray.Dataset) -> float:
+def off_rank(table: Table) -> float:
     """The largest distance of the effective rank of W_h from the number of modes learned."""
     each = ranks(table)
     return float(np.abs(each - np.arange(1, each.shape[1] + 1)).max())
 
 
-def off_radius(table: xarray.Dataset) -> float:
+def off_radius(table: Table) -> float:
     """The largest distance of |λ|max of the trained W_h from the decay of the task, at the end."""
     end = table["radius"].sel(kind="trained").isel(d=-1)
     return float(np.abs(end - end["decay"]).max())
 
 
-def overlap_gain(table: xarray.Dataset) -> float:
+def overlap_gain(table: Table) -> float:
     """Half-time at the largest overlap over that at the smallest, of networks of one function."""
     times = table["start"].sel(kind="trained").sortby("overlap").to_numpy()
     return float(times[-1] / times[0])
 
 
-def in_order(table: xarray.Dataset) -> float:
+def in_order(table: Table) -> float:
     """The share of neighbouring steps of which the later one's input is learned first."""
     return float((np.diff(step_halves(table)[:, 1], axis=-1) < 0).mean())
 
@@ -309,7 +307,7 @@ PREDICTED = {
 }
 
 
-def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
+def measures(_: Table | None = None) -> Iterable[Measure]:
     """What the panels show, and how well the race predicts each."""
     return (IN_ORDER, LATE, EVEN, LARGE, RANK, RADIUS, OVERLAP, *PREDICTED.values())
 
@@ -317,7 +315,7 @@ def measures(_: xarray.Dataset | None = None) -> Iterable[Measure]:
 # ---- the picture ---------------------------------------------------------------------------------
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Trained networks solid or as points, theory dashed, on the first seed; points for all."""
     import matplotlib.pyplot as plt
 
@@ -357,9 +355,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _two(
-    ax: Axes, table: xarray.Dataset, name: str, time: str, names: list[str], ylabel: str
-) -> None:
+def _two(ax: Axes, table: Table, name: str, time: str, names: list[str], ylabel: str) -> None:
     """Trained and predicted curves of one seed, in the same colours."""
     from neuralrace.plot import draw_curves
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "sizes": Setting((4, 4, 4), "inputs, hidden, outputs", "ours"),
@@ -25,7 +19,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The loss on every task over time, exact and simulated."""
     import xarray
 
@@ -56,7 +50,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Exact against simulated, and how much of the first task is lost."""
     gap = float(np.abs(table["exact"] - table["simulated"]).max())
     first = table["exact"].to_numpy()[0]
@@ -80,7 +74,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The loss on every task over time."""
     import matplotlib.pyplot as plt
 

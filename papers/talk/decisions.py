@@ -8,12 +8,10 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, noted, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, noted, stated
 from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = MODEL | {
@@ -38,7 +36,7 @@ NETWORKS = ("deep", "shallow")
 """The two networks that are compared."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Animals of both networks trial by trial, and the stationary points of the deep one."""
     import xarray
 
@@ -107,26 +105,26 @@ def reached(accuracy: np.ndarray, share: float) -> int:
     return int(np.argmax(mean >= mean[0] + share * (mean[-1] - mean[0])))
 
 
-def shares(table: xarray.Dataset, network: str) -> np.ndarray:
+def shares(table: Table, network: str) -> np.ndarray:
     """(strategies, T): the share of animals with each strategy."""
     named = table["strategy"].sel(network=network).to_numpy()
     return np.array([(named == k).mean(axis=0) for k in range(len(nr.behaviour.STRATEGIES))])
 
 
-def first_used(table: xarray.Dataset, strategy: str) -> np.ndarray:
+def first_used(table: Table, strategy: str) -> np.ndarray:
     """For every deep animal 1 if its first strategy after naive is this one, else 0."""
     named = table["strategy"].sel(network="deep").to_numpy()
     first = named[np.arange(len(named)), np.argmax(named > 0, axis=1)]
     return (first == nr.behaviour.STRATEGIES.index(strategy)).astype(float)
 
 
-def both_used(table: xarray.Dataset) -> np.ndarray:
+def both_used(table: Table) -> np.ndarray:
     """For every deep animal 1 if it uses both sides at the end, else 0."""
     last = table["strategy"].sel(network="deep").to_numpy()[:, -1]
     return (last >= nr.behaviour.STRATEGIES.index("balanced")).astype(float)
 
 
-def part(table: xarray.Dataset, network: str, end: str) -> float:
+def part(table: Table, network: str, end: str) -> float:
     """The rank correlation of early and late asymmetry, or an end of its interval."""
     return float(table["correlation"].sel(network=network, part=end))
 
@@ -185,7 +183,7 @@ Asymmetry is the use of right stimuli minus that of left ones.
 """
 
 
-def told(table: xarray.Dataset, network: str, lag: str | None = None) -> str:
+def told(table: Table, network: str, lag: str | None = None) -> str:
     """The rank correlation of early and late, or after a lag, with its interval, as text."""
     if lag is None:
         interval = table["correlation"].sel(network=network)
@@ -195,13 +193,13 @@ def told(table: xarray.Dataset, network: str, lag: str | None = None) -> str:
     return f"{value:.2f} ({low:.2f} to {high:.2f})".replace("-", "−")
 
 
-def when(table: xarray.Dataset, network: str) -> str:
+def when(table: Table, network: str) -> str:
     """The times of early and late behaviour, and the last one."""
     early, late = table["moment"].sel(network=network).to_numpy()
     return f"{early:g} and {late:g} of {float(table['time'][-1]):g}"
 
 
-def faded(table: xarray.Dataset, network: str) -> str:
+def faded(table: Table, network: str) -> str:
     """The rank correlation with the early moment by lag, and at the end."""
     return ", ".join(
         f"{'at the end' if lag == 'end' else f'lag {lag}'} {told(table, network, lag)}"
@@ -209,7 +207,7 @@ def faded(table: xarray.Dataset, network: str) -> str:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """What the talk says of mice, measured on simulated animals."""
     beside = {"deep": told(table, "deep"), "end": told(table, "deep", "end")}
     rows = noted({k: m for k, m in MEASURES.items() if k != "deeper"}, beside)
@@ -239,7 +237,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Task, strategies, and how different animals learn."""
     import matplotlib.pyplot as plt
 
@@ -273,7 +271,7 @@ GREYS = {"deep": ("0.1", "o"), "shallow": ("0.6", "x")}
 """Grey and mark of each network; colours belong to strategies."""
 
 
-def _draw_task(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_task(ax: Axes, table: Table) -> None:
     from matplotlib.patches import Rectangle
 
     levels = [c for c in table["stimulus"].to_numpy() if c > 0]
@@ -291,7 +289,7 @@ def _draw_task(ax: Axes, table: xarray.Dataset) -> None:
     ax.axis("off")
 
 
-def _draw_strategies(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_strategies(ax: Axes, table: Table) -> None:
     x, look = table["stimulus"].to_numpy(), colours()
     order = np.argsort(x)
     for name, p in zip(table["point_strategy"], table["point_right"].to_numpy(), strict=True):
@@ -304,7 +302,7 @@ def _draw_strategies(ax: Axes, table: xarray.Dataset) -> None:
     ax.legend(loc="upper left", fontsize="x-small")
 
 
-def _draw_accuracy(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_accuracy(ax: Axes, table: Table) -> None:
     time = table["time"].to_numpy()
     for network in NETWORKS:
         each, (grey, _) = table["accuracy"].sel(network=network).to_numpy(), GREYS[network]
@@ -315,7 +313,7 @@ def _draw_accuracy(ax: Axes, table: xarray.Dataset) -> None:
     ax.legend(loc="lower right", fontsize="x-small")
 
 
-def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_shares(ax: Axes, table: Table) -> None:
     time, look = table["time"].to_numpy(), colours()
     hatches = ("", "\\\\\\", "///", "...", "")
     names = nr.behaviour.STRATEGIES
@@ -333,7 +331,7 @@ def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
     ax.legend(loc="center right", fontsize="x-small", frameon=True, facecolor="white", framealpha=1)
 
 
-def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_paths(ax: Axes, table: Table) -> None:
     from neuralrace.plot import COLOURS
 
     look = colours()
@@ -356,7 +354,7 @@ def smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
     return np.convolve(np.pad(curve, (width // 2, width - 1 - width // 2), "edge"), kernel, "valid")
 
 
-def _draw_early_late(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_early_late(ax: Axes, table: Table) -> None:
     for network in NETWORKS:
         early, late = table["asymmetry"].sel(network=network).to_numpy()
         label, (grey, mark) = f"{network}: {told(table, network)}", GREYS[network]

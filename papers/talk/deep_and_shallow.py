@@ -8,13 +8,11 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, noted, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, noted, stated
 from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 from papers.talk.decisions import MARKS, NETWORKS, colours
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = MODEL | {
@@ -29,7 +27,7 @@ SIDES = ("left", "right")
 """The two sides, and choices 0 and 1."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Stationary points and animals of both networks: stimulus values, choices, first layers."""
     import xarray
 
@@ -107,18 +105,18 @@ def responses(weights: dict[str, np.ndarray]) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
-def points_of(table: xarray.Dataset, network: str) -> xarray.Dataset:
+def points_of(table: Table, network: str) -> Table:
     """The stationary points of one network."""
     number = table["of_point"].sel(quantity="network_number").to_numpy()
     return table.isel(point=np.flatnonzero(number == NETWORKS.index(network)))
 
 
-def saddles(table: xarray.Dataset, network: str) -> int:
+def saddles(table: Table, network: str) -> int:
     """How many of its stationary points are unstable."""
     return int((points_of(table, network)["of_point"].sel(quantity="index") > 0).sum())
 
 
-def slowest_start(table: xarray.Dataset, network: str) -> float:
+def slowest_start(table: Table, network: str) -> float:
     """The first change of the mean probability correct over its steepest: 1 for an exponential."""
     mean = table["correct"].sel(network=network).mean(("animal", "side")).to_numpy()
     change = np.diff(mean)
@@ -126,7 +124,7 @@ def slowest_start(table: xarray.Dataset, network: str) -> float:
     return float(first / change.max())
 
 
-def detour(table: xarray.Dataset, network: str) -> np.ndarray:
+def detour(table: Table, network: str) -> np.ndarray:
     """For every animal the largest difference of its stimulus values, left and right, at one time.
 
     Over the mean of the two at the end.
@@ -168,7 +166,7 @@ in the shallow network.
 """
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """What depth changes."""
     apart = " and ".join(f"{np.median(detour(table, network)):.2g}" for network in NETWORKS)
     starts = " and ".join(f"{slowest_start(table, network):.2f}" for network in NETWORKS)
@@ -176,7 +174,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return (*noted(MEASURES, {"ahead": apart}), stated("start", what, "reported", starts))
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """One row per network: architecture, stationary points, behaviour, responses."""
     import matplotlib.pyplot as plt
 
@@ -212,7 +210,7 @@ def _neural(network: str) -> str:
     return "cortex" if network == "deep" else "weight"
 
 
-def _draw_plane(ax: Axes, table: xarray.Dataset, network: str, what: str, label: str) -> None:
+def _draw_plane(ax: Axes, table: Table, network: str, what: str, label: str) -> None:
     """Animals in the plane of left and right, with the stationary points."""
     from neuralrace.plot import COLOURS
 

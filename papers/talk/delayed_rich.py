@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 
 SETTINGS = {
     "sizes": Setting((4, 4, 8), "inputs, hidden, outputs: an inverted funnel", "ours"),
@@ -24,7 +18,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Exact losses and kernel distances over logarithmic time, and the simulated ones."""
     import xarray
 
@@ -53,7 +47,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+def half_times(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """(λ,) each: the half-times of the loss and of the kernel's movement."""
     time, loss, kernel = (table[k].to_numpy() for k in ("time", "loss", "kernel"))
     fallen = (loss[:, :1] - loss) / (loss[:, :1] - loss[:, -1:])
@@ -63,7 +57,7 @@ def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Exact against simulated; the kernel changes long after the loss has fallen."""
     gaps = [
         float(np.abs(table[a] - table[b]).max() / table[a].max())
@@ -104,7 +98,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Loss and kernel distance over the logarithm of time."""
     import matplotlib.pyplot as plt
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "depths": Setting((1, 2, 10), "edges; their limit is added", "Talk", quick=(1, 2)),
@@ -24,7 +18,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Closed forms and flows of the chains, each in its own unit of time τ/D, and the limit."""
     import xarray
 
@@ -54,7 +48,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Closed forms against the flow, and how far the deepest chain is from the limit."""
     s = settings_of(table)
     final = s["s"] / s["d"]
@@ -82,7 +76,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Strength over time for every depth."""
     import matplotlib.pyplot as plt
 

@@ -9,11 +9,9 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = {
@@ -28,7 +26,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Strength of every level over time, simulated and predicted, and the items in a plane."""
     import jax
     import xarray
@@ -83,7 +81,7 @@ def seen_at_an_angle(hidden: np.ndarray, world: nr.tasks.World) -> np.ndarray:
     return np.stack([places[..., 0], places[..., 1:] @ (view / np.linalg.norm(view))], axis=-1)
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Levels in order, at the predicted times."""
     time = table["time"].to_numpy()
     found, predicted, limit = (
@@ -119,7 +117,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Levels over time, and the items of the hidden layer in a plane."""
     import matplotlib.pyplot as plt
 

@@ -13,7 +13,7 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Measure
 from papers.cells import where_from
-from papers.figure import Figure, Setting, Settings, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 from papers.talk.filters import gabor_share, low_frequency_share, of_noise
 from papers.talk.relative_scale import (
     SLIDE,
@@ -29,8 +29,6 @@ from papers.talk.relative_scale import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from optax import GradientTransformation
 
 SHOWN = 16
@@ -180,7 +178,7 @@ NUMBERS = ("accuracy", "loss", "low", "gabor", "low_at_start", "gabor_at_start",
 """What is measured in every cell."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Structure of the first filters and accuracy by ratio and seed, and filters of the first."""
     rows = CELLS.rows(settings)
     table = CELLS.table(settings, NUMBERS, rows)
@@ -202,10 +200,10 @@ MEASURES = (
 """What the two measures of structure are called."""
 
 
-def gained(name: str) -> Callable[[xarray.Dataset], np.ndarray]:
+def gained(name: str) -> Callable[[Table], np.ndarray]:
     """How much larger a number is at the largest ratio than at the usual one, for every seed."""
 
-    def gain(table: xarray.Dataset) -> np.ndarray:
+    def gain(table: Table) -> np.ndarray:
         _, usual, large = ends(table, name)
         return large - usual
 
@@ -252,7 +250,7 @@ AS_GOOD = Measure(
 """Whether structure costs accuracy; the talk does not say."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Both measures at the largest ratio against the usual one, and over all ratios."""
     lines = [*where_from(table)]
     for name, label in MEASURES:
@@ -293,7 +291,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """First filters at three ratios; both measures and the accuracy against the ratio."""
     import matplotlib.pyplot as plt
 
@@ -328,9 +326,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def _draw_measure(
-    ax: Any, table: xarray.Dataset, name: str, colour: str, marker: str, label: str
-) -> None:
+def _draw_measure(ax: Any, table: Table, name: str, colour: str, marker: str, label: str) -> None:
     ratios, values = table["ratio"].to_numpy(), table[name].to_numpy()
     ax.plot(ratios, np.nanmean(values, axis=1), color=colour, marker=marker, label=label)
     ax.plot(ratios, values, color=colour, marker=marker, markersize=3, linestyle="", alpha=0.35)

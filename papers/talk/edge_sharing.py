@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from evidence import Basis, Measure
-from papers.figure import Figure, Settings, stated
+from papers.figure import Figure, Picture, Settings, Table, stated
 from papers.nrr import fig5
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 SETTINGS = {
     name: fig5.SETTINGS[name]
@@ -22,7 +16,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The strength of the largest mode over time, for each number of routes through an edge."""
     import xarray
 
@@ -37,7 +31,7 @@ KINDS = {
 """The three ways in which strengths are found, and their names."""
 
 
-def worst_step(table: xarray.Dataset) -> np.ndarray:
+def worst_step(table: Table) -> np.ndarray:
     """For every seed, the largest factor of the half-time from one P to the next larger one."""
     time = table["time"].to_numpy()
     half = [[fig5.time_to(time, run) for run in runs] for runs in table["random"].to_numpy()]
@@ -53,7 +47,7 @@ FASTER = Measure(
 """Faster, in the talk's word: less than 1 at every step."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Half-times fall as more routes share an edge; the race is exact."""
     gap = float(np.abs(table["theory"] - table["decoupled"]).max())
     half = {name: fig5.half_times(table, name) for name in KINDS}
@@ -77,7 +71,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Strengths over time, and half-times against the number of routes."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FormatStrFormatter, LogLocator

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "s": Setting(1.0, "correlation of input and output, of unit variance", "ours"),
@@ -24,7 +18,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The loss ½(s − w₂w₁)², its downhill direction, and one descent that passes the saddle."""
     import xarray
 
@@ -61,7 +55,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The saddle, its curvature, and the end of the path."""
     s = settings_of(table)
     error = abs(float(table["curvature"]) + s["s"])
@@ -103,7 +97,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Contours, flow lines, the path and the saddle; and the loss along the path."""
     import matplotlib.pyplot as plt
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "deltas": Setting((0.4, 1.2), "Δ of the extended XoR", "ours: one on either side of √(2/3)"),
@@ -40,7 +36,7 @@ def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Da
     return nr.tasks.natural_gatings(nr.tasks.extended_xor(delta), hidden)
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Every gating's race, whether ReLU neurons would keep its gates, and ReLU networks."""
     import xarray
 
@@ -84,7 +80,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def distances(table: xarray.Dataset) -> np.ndarray:
+def distances(table: Table) -> np.ndarray:
     """(Δ, gating): mean |ΔL| / L(0) between the ReLU networks' mean loss and every race."""
     time = table["time"].to_numpy()
     relu = table["relu"].mean("seed").to_numpy()
@@ -99,20 +95,20 @@ def distances(table: xarray.Dataset) -> np.ndarray:
     )
 
 
-def remark(table: xarray.Dataset, i: int, k: int) -> str:
+def remark(table: Table, i: int, k: int) -> str:
     """What stands against a gating: neurons cannot have its gates, or lose them."""
     if not table["possible"].to_numpy()[i, k]:
         return "not possible"
     return "" if table["kept"].to_numpy()[i, k] else "not kept"
 
 
-def fastest(table: xarray.Dataset, i: int, among: np.ndarray) -> str:
+def fastest(table: Table, i: int, among: np.ndarray) -> str:
     """The gating of some that learns first, at the i-th Δ; an empty text if there is none."""
     times = np.where(among, table["reached"].to_numpy()[i], np.inf)
     return str(table["gating"].to_numpy()[times.argmin()]) if np.isfinite(times).any() else ""
 
 
-def followed(table: xarray.Dataset, among: Callable[[int], np.ndarray]) -> np.ndarray:
+def followed(table: Table, among: Callable[[int], np.ndarray]) -> np.ndarray:
     """For every seed, the share of Δ at which, of some gatings, the fastest is the nearest."""
     time, names = table["time"].to_numpy(), table["gating"].to_numpy()
     right = np.zeros((table.sizes["delta"], table.sizes["seed"]))
@@ -147,7 +143,7 @@ OF_ALL = Measure(
 """All gatings of the figure."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Which gating is nearest to the ReLU networks, and whether it is the fastest."""
     gap, reached = distances(table), table["reached"].to_numpy()
     names = table["gating"].to_numpy()
@@ -211,7 +207,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return tuple(lines)
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The gates of every gating; below, the losses of their races and of ReLU networks."""
     import matplotlib.pyplot as plt
 
@@ -260,7 +256,7 @@ LOOKS = {
 """Colour and line style of each gating."""
 
 
-def _draw_losses(ax: Any, one: xarray.Dataset, rate: float) -> None:
+def _draw_losses(ax: Any, one: Table, rate: float) -> None:
     from neuralrace.plot import COLOURS
 
     steps = one["time"].to_numpy() / rate

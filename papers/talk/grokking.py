@@ -12,7 +12,7 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Measure
 from papers.cells import where_from
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 from papers.talk.relative_scale import (
     SLIDE,
     Cells,
@@ -27,8 +27,6 @@ from papers.talk.relative_scale import (
 )
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from optax import GradientTransformation
 
 FITTED = 0.99
@@ -139,7 +137,7 @@ CELLS = Cells(
 )
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Epochs to fit and to generalise, and accuracies over epochs, by ratio and seed."""
     rows = CELLS.rows(settings)
     table = CELLS.table(settings, ("fitted", "generalised"), rows)
@@ -156,7 +154,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     return table.assign_coords(epoch=epochs)
 
 
-def times(table: xarray.Dataset) -> xarray.Dataset:
+def times(table: Table) -> Table:
     """Both times, with the last epoch in place of those that were not reached.
 
     Such a time is a lower bound.
@@ -165,24 +163,24 @@ def times(table: xarray.Dataset) -> xarray.Dataset:
     return found.where(table["origin"] != "")
 
 
-def there(table: xarray.Dataset) -> np.ndarray:
+def there(table: Table) -> np.ndarray:
     """Which cells are there, by ratio and seed."""
     return table["origin"].to_numpy() != ""
 
 
-def sooner(table: xarray.Dataset) -> np.ndarray:
+def sooner(table: Table) -> np.ndarray:
     """Epochs to generalise at the largest ratio over those at the usual one, for every seed."""
     _, usual, large = ends(times(table), "generalised")
     return large / usual
 
 
-def later(table: xarray.Dataset) -> np.ndarray:
+def later(table: Table) -> np.ndarray:
     """Epochs to generalise at the smallest ratio over those at the usual one, for every seed."""
     small, usual, _ = ends(times(table), "generalised")
     return small / usual
 
 
-def soonest(table: xarray.Dataset) -> np.ndarray:
+def soonest(table: Table) -> np.ndarray:
     """Epochs at the ratio that is best on average over those at the usual one, for every seed."""
     reached = times(table)["generalised"].to_numpy()
     _, usual, _ = ends(times(table), "generalised")
@@ -211,7 +209,7 @@ FITS = Measure(
 """Without this there is nothing to call grokking."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Epochs to generalise at the largest ratio against the usual one, and over all ratios."""
     reached = times(table)
     small, usual, large = ends(reached, "generalised")
@@ -254,7 +252,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Accuracies over epochs at three ratios; epochs to fit and to generalise against the ratio."""
     import matplotlib.pyplot as plt
 
@@ -271,7 +269,7 @@ LOOKS = (("#D55E00", "s"), ("0.4", "o"), ("#0072B2", "^"))
 """Colour and marker of the smallest ratio, the usual one and the largest."""
 
 
-def _draw_courses(table: xarray.Dataset, ax: Any) -> None:
+def _draw_courses(table: Table, ax: Any) -> None:
     ratios = table["ratio"].to_numpy()
     three = ratios.argmin(), np.abs(np.log(ratios)).argmin(), ratios.argmax()
     epoch = np.maximum(table["epoch"].to_numpy(), 1)
@@ -289,7 +287,7 @@ def _draw_courses(table: xarray.Dataset, ax: Any) -> None:
     ax.legend(title="readout / embedding", loc="best")
 
 
-def _draw_times(table: xarray.Dataset, ax: Any) -> None:
+def _draw_times(table: Table, ax: Any) -> None:
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     reached = times(table)

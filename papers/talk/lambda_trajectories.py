@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "lambdas": Setting((-5.0, -1.0, 0.0, 5.0), "λ of the initial weights", "ours"),
@@ -24,7 +18,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Losses, exact and simulated, and the distance of the tangent kernel."""
     import xarray
 
@@ -47,7 +41,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The exact solution against flows; sigmoids near λ = 0, exponentials far from it."""
     gap = float(np.abs(table["exact"] - table["simulated"]).max() / table["exact"].max())
     lams = np.abs(table["lam"].to_numpy())
@@ -76,7 +70,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Losses and kernel distances by λ."""
     import matplotlib.pyplot as plt
 

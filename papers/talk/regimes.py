@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "lambdas": Setting(
@@ -37,7 +33,7 @@ SHAPES = ("funnel", "square", "inverted")
 """The names of the three architectures."""
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Final kernel distance and sharpness of the transition, by shape, λ and scale."""
     import xarray
 
@@ -71,7 +67,7 @@ def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
     return nr.GDLN(nr.Architecture.chain(*sizes)), data
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Rich at λ = 0 and small scales, lazy far from λ = 0 where the architecture permits."""
     mean = table["distance"].mean("seed").sortby("lam")
     small = mean.isel(scale=0)
@@ -116,7 +112,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Heat maps of kernel distance (above) and sharpness (below), one column per shape."""
     import matplotlib.pyplot as plt
 

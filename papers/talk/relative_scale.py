@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from evidence.tables import made
 from neuralrace.sweeps import CellFile
 from papers.cells import origin_of, stored_rows, too_slow
 from papers.cells import origins as origins
-from papers.figure import Setting, Settings
-
-if TYPE_CHECKING:
-    import xarray
+from papers.figure import Setting, Settings, Table
 
 SLIDE = "Talk, “Impact of relative scale initializations in practice”"
 """The slide, which states two findings in words and gives no settings."""
@@ -103,7 +100,7 @@ class Cells:
 
     def table(
         self, settings: Settings, names: Sequence[str], rows: Mapping[tuple[float, int], Row]
-    ) -> xarray.Dataset:
+    ) -> Table:
         """Numbers of all cells by ratio and seed, NaN where there is none, and their origins."""
         import xarray
 
@@ -121,7 +118,7 @@ class Cells:
         return table.assign_attrs(missing=len(ratios) * len(seeds) - len(rows))
 
 
-def ends(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def ends(table: Table, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A number of every seed at the smallest ratio, at the one nearest to 1, and at the largest."""
     ratios = table["ratio"].to_numpy()
     values = table[name].to_numpy()
@@ -129,7 +126,7 @@ def ends(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray, np.n
     return values[ratios.argmin()], values[middle], values[ratios.argmax()]
 
 
-def trend(table: xarray.Dataset, name: str) -> float:
+def trend(table: Table, name: str) -> float:
     """Spearman's rank correlation of a number with the ratio, over all cells and seeds."""
     from scipy.stats import spearmanr
 
@@ -152,7 +149,7 @@ def ratio_label(ratio: float) -> str:
     return f"{ratio:g}" if ratio >= 1 else f"1/{1 / ratio:g}"
 
 
-def ratio_axis(ax: Any, table: xarray.Dataset, last: str, first: str) -> None:
+def ratio_axis(ax: Any, table: Table, last: str, first: str) -> None:
     """A logarithmic axis of ratios, with a tick at each."""
     ratios = table["ratio"].to_numpy()
     ax.set_xscale("log")

@@ -10,13 +10,11 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, noted, settings_of
+from papers.figure import Figure, Picture, Setting, Settings, Table, noted, settings_of
 from papers.talk.animals import MODEL, OURS, deep_of, task_of
 from papers.talk.decisions import MARKS, colours
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = MODEL | {
@@ -31,7 +29,7 @@ SETTINGS = MODEL | {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Stationary points, the routes between them, and the distances of animals from each."""
     import xarray
 
@@ -85,7 +83,7 @@ def _separation(found: nr.behaviour.StationaryPoints) -> np.ndarray:
     return np.where(np.eye(len(far), dtype=bool), np.inf, far).min(axis=1)
 
 
-def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
+def sequences(table: Table) -> list[tuple[int, ...]]:
     """The points that every animal passes, in order, each once.
 
     It passes a point where it is nearer than half the distance to the next listed point, so that
@@ -99,13 +97,13 @@ def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
     return found
 
 
-def matched(table: xarray.Dataset) -> np.ndarray:
+def matched(table: Table) -> np.ndarray:
     """Whether each rest is at its nearest listed point."""
     far = table["rest"].sel(of_rest="distance").to_numpy()
     return far <= settings_of(table)["within"]
 
 
-def steps(table: xarray.Dataset) -> dict[int | None, int]:
+def steps(table: Table) -> dict[int | None, int]:
     """How many steps from point to point follow one route, two after another, or neither (None)."""
     routes = {(int(a), int(b)) for a, b, _ in table["route"].to_numpy()}
     two = {(a, d) for a, b in routes for c, d in routes if b == c}
@@ -114,20 +112,20 @@ def steps(table: xarray.Dataset) -> dict[int | None, int]:
     return {kind: kinds[kind] for kind in (1, 2, None)}
 
 
-def on_routes(table: xarray.Dataset) -> float:
+def on_routes(table: Table) -> float:
     """The share of steps from point to point along a single route."""
     count = steps(table)
     total = sum(count.values())
     return count[1] / total if total else float("nan")
 
 
-def passing(table: xarray.Dataset) -> np.ndarray:
+def passing(table: Table) -> np.ndarray:
     """For every animal 1 if it passes two saddles or more, else 0."""
     index = table["index"].to_numpy()
     return np.array([float(sum(index[k] > 0 for k in run) >= 2) for run in sequences(table)])
 
 
-def levels(table: xarray.Dataset) -> float:
+def levels(table: Table) -> float:
     """How many different numbers of ways out the saddles have."""
     return float(len({int(ways) for ways in table["index"].to_numpy() if ways}))
 
@@ -176,7 +174,7 @@ MEASURES = {
 """What ledger and figure's agreement judge; the bound of `passing`, ours, came after trial runs."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Stationary points, rests and passages against the hierarchy that the talk names."""
     named, index = names(table), table["index"].to_numpy()
     rests = table["rest"].sel(of_rest="point").to_numpy().astype(int)
@@ -191,7 +189,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     return tuple(noted(MEASURES, beside))
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The graph, one animal's distances from its points, and the sequences of all animals."""
     import matplotlib.pyplot as plt
 
@@ -205,7 +203,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-def names(table: xarray.Dataset) -> list[str]:
+def names(table: Table) -> list[str]:
     """The strategies of the points, numbered where several have one."""
     plain = [str(name) for name in table["strategy"].to_numpy()]
     return [
@@ -214,7 +212,7 @@ def names(table: xarray.Dataset) -> list[str]:
     ]
 
 
-def _draw_graph(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_graph(ax: Axes, table: Table) -> None:
     """Points by use of both sides; each drawn as its psychometric curve."""
     look = colours()
     x, y = (table[f"{side}_use"].to_numpy() for side in ("left", "right"))
@@ -255,7 +253,7 @@ def _draw_graph(ax: Axes, table: xarray.Dataset) -> None:
     ax.text(0.98, 0.98, note, transform=ax.transAxes, ha="right", va="top", fontsize="x-small")
 
 
-def _draw_distances(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_distances(ax: Axes, table: Table) -> None:
     look = colours()
     runs = sequences(table)
     shown = next((k for k, run in enumerate(runs) if len(run) >= 3), 0)
@@ -273,7 +271,7 @@ def _draw_distances(ax: Axes, table: xarray.Dataset) -> None:
     ax.legend(loc="upper right", fontsize="x-small", ncols=2)
 
 
-def _draw_sequences(ax: Axes, table: xarray.Dataset) -> None:
+def _draw_sequences(ax: Axes, table: Table) -> None:
     from neuralrace.plot import COLOURS
 
     label = names(table)

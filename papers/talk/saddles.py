@@ -8,11 +8,9 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
     from matplotlib.axes import Axes
 
 SETTINGS = {
@@ -28,7 +26,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Losses and distances from every stationary point of runs from several seeds."""
     import jax
     import xarray
@@ -63,7 +61,7 @@ def task(settings: Settings) -> tuple[nr.GDLN, nr.Dataset]:
     return net, nr.Dataset({"x": x}, {"y": x * values})
 
 
-def stays(table: xarray.Dataset) -> list[list[tuple[int, float, float]]]:
+def stays(table: Table) -> list[list[tuple[int, float, float]]]:
     """The plateaus of every run, in order: nearest listed point, distance, relative error of loss.
 
     Plateaus are found from the loss alone. The error is the difference between the plateau's and
@@ -84,13 +82,13 @@ def stays(table: xarray.Dataset) -> list[list[tuple[int, float, float]]]:
     return found
 
 
-def matched(table: xarray.Dataset) -> list[bool]:
+def matched(table: Table) -> list[bool]:
     """For every plateau of every run: whether it lies at a listed point, with loss within 1 %."""
     reach = 0.1 * min(settings_of(table)["values"])
     return [far <= reach and error <= 0.01 for run in stays(table) for _, far, error in run]
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Plateaus, found from the loss alone, against the listed saddles."""
     s = settings_of(table)
     hits = matched(table)
@@ -123,7 +121,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Losses with the levels of the saddles passed; distances of the first run from them."""
     import matplotlib.pyplot as plt
 

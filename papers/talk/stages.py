@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 SETTINGS = {
     "depths": Setting((1, 2, 3), "edges of the networks", "Talk: shallow and deep", quick=(1, 2)),
@@ -24,7 +18,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Mode strengths in flows from small aligned weights, and in the chain of each mode."""
     import xarray
 
@@ -63,7 +57,7 @@ def strength(chain: nr.Architecture, value: float, start: float, times: np.ndarr
     return np.asarray(form.value(times)["mode1"])
 
 
-def sharpness(table: xarray.Dataset) -> np.ndarray:
+def sharpness(table: Table) -> np.ndarray:
     """(depth, mode): half-time over the time from 10 to 90 %, which is large for stages."""
     found = []
     for depth in range(table.sizes["depth"]):
@@ -75,7 +69,7 @@ def sharpness(table: xarray.Dataset) -> np.ndarray:
     return np.array(found)
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Chains against networks, and how transitions sharpen with depth."""
     gap = float(np.abs(table["simulated"] - table["exact"]).max())
     sharp = sharpness(table)[:, 0]
@@ -104,7 +98,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """One panel per depth."""
     import matplotlib.pyplot as plt
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, stated
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
+from papers.figure import Figure, Picture, Setting, Settings, Table, stated
 
 SETTINGS = {
     "items": Setting(16, "items of every world", "ours", choices=(16,)),
@@ -36,7 +30,7 @@ def worlds(settings: Settings) -> dict[str, nr.tasks.World]:
     }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """Covariances and modes from symmetry; eigenvalues of sampled features against them."""
     import xarray
 
@@ -63,7 +57,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Modes from symmetry against the covariance; the rate at which samples converge."""
     worst = 0.0
     for covariance, values in zip(
@@ -94,7 +88,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """One column per world: covariance, strongest modes, and errors of samples."""
     import matplotlib.pyplot as plt
 

@@ -8,12 +8,9 @@ import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Measure
-from papers.figure import Figure, Setting, Settings, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
 
 if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
-
     from neuralrace.types import WeightsLike
 
 KINDS = ("small random", "pretrained-like", "orthogonal")
@@ -29,7 +26,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
+def compute(settings: Settings) -> Table:
     """The time at which the loss of the flow has halved, in units of τ/D, for each start."""
     import jax
     import xarray
@@ -64,7 +61,7 @@ def half_time(net: nr.GDLN, weights: WeightsLike, data: nr.Dataset, span: float 
         span *= 4
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """The three scalings of the talk against the measured times."""
     s = settings_of(table)
     mean = table["time"].mean("seed").to_numpy()
@@ -122,7 +119,7 @@ def pretrained_time(depth: int, start: float) -> float:
     return nr.linear.chain_time(depth, s=1.0, start=start, fraction=float(half))
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """Time against depth: the mean, and every seed."""
     import matplotlib.pyplot as plt
 

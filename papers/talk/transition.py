@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Measure
-from papers.figure import Figure, Setting, settings_of, stated
+from papers.figure import Figure, Picture, Setting, Table, settings_of, stated
 from papers.mhs import fig2
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 MOSTLY = 0.5
 """A representation is nonlinear if more than this share of the weight has XoR gates."""
@@ -35,13 +31,13 @@ SETTINGS = fig2.SETTINGS | {
 }  # fmt: skip
 
 
-def emergence(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+def emergence(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Δ, and the share of the final weight with XoR gates at each, mean over seeds."""
     share = table["share"].sel(gating="xor").mean("seed").to_numpy()
     return table["delta"].to_numpy(), share
 
 
-def least_nonlinear(table: xarray.Dataset) -> np.ndarray:
+def least_nonlinear(table: Table) -> np.ndarray:
     """For every seed, the least share of XoR gates over 0 < Δ ≤ `EARLY`."""
     early = (table["delta"] > 0) & (table["delta"] <= EARLY)
     return table["share"].sel(gating="xor").where(early).min("delta").to_numpy()
@@ -63,7 +59,7 @@ AFTER = Measure(
 """Linear where the third coordinate is strong."""
 
 
-def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
+def measures(table: Table) -> tuple[Measure, ...]:
     """Where the gates are nonlinear although a linear solution exists, and where they are not."""
     delta, xor = emergence(table)
     linear = table["share"].sel(gating="linear").mean("seed").to_numpy()
@@ -91,7 +87,7 @@ def measures(table: xarray.Dataset) -> tuple[Measure, ...]:
     )  # fmt: skip
 
 
-def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+def draw(table: Table) -> Picture:
     """The task at both ends; gates of trained networks and learning times over Δ."""
     import matplotlib.pyplot as plt
 
@@ -134,7 +130,7 @@ def _axis(ax: Any) -> None:
     ax.set_xlabel("Δ (scale: arsinh Δ)")
 
 
-def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
+def _draw_gates(ax: Any, table: Table) -> None:
     delta = table["delta"].to_numpy()
     for gating, marker in (("linear", "s"), ("xor", "^")):
         share = table["share"].sel(gating=gating).to_numpy()
@@ -148,7 +144,7 @@ def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
     ax.legend(loc="center right")
 
 
-def _draw_times(ax: Any, table: xarray.Dataset, criterion: float) -> None:
+def _draw_times(ax: Any, table: Table, criterion: float) -> None:
     from neuralrace.plot import COLOURS
 
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()

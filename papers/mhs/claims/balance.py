@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evidence import Basis, Claim, Measure, Read, Remark
-
-if TYPE_CHECKING:
-    import xarray
+from papers.figure import Table
 
 
 def _unbalanced(of: Callable[[np.ndarray], np.ndarray], *factors: float) -> Read:
     """A number per seed from losses (seed, pathway, factor) with one pathway changed."""
 
-    def read(tables: Callable[..., xarray.Dataset]) -> np.ndarray:
+    def read(tables: Callable[..., Table]) -> np.ndarray:
         from papers.mhs.fig3 import unbalanced
 
         return of(unbalanced(tables("mhs/fig3"), factors))
@@ -24,7 +21,7 @@ def _unbalanced(of: Callable[[np.ndarray], np.ndarray], *factors: float) -> Read
     return read
 
 
-def _misplaced(tables: Callable[..., xarray.Dataset]) -> np.ndarray:
+def _misplaced(tables: Callable[..., Table]) -> np.ndarray:
     """The share of a contextual lesion's errors where the target is zero, over pathways."""
     from papers.mhs.fig3 import misplaced
 

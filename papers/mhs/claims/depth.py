@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure, Read, Remark, Tables
+from papers.figure import Table
 from papers.mhs import depth
-
-if TYPE_CHECKING:
-    import xarray
 
 RUNS = {"seeds": 5, "at_once": 5}
 """Fig. 6, with fewer runs if it is not stored at full size."""
@@ -23,7 +21,7 @@ FIG6 = ("mhs/fig6",)
 """The figure of claims on two hidden layers, which takes long to compute."""
 
 
-def _depth(of: Callable[[xarray.Dataset], Any]) -> Read:
+def _depth(of: Callable[[Table], Any]) -> Read:
     return lambda tables: of(tables.at_hand("mhs/fig6", **RUNS))
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure, Read, Remark
+from papers.figure import Table
 from papers.mhs.claims.depth import FIG6, FIRST, RUNS, SECOND
 from papers.mhs.contextual import contexts_on
-
-if TYPE_CHECKING:
-    import xarray
 
 CONTEXTS = 3
 """The number of contexts of MHS §6, and of the first column of Fig. 5."""
@@ -49,11 +47,11 @@ def _more(*layers: int) -> Read:
     return read
 
 
-def _runs(of: Callable[[xarray.Dataset], Any]) -> Read:
+def _runs(of: Callable[[Table], Any]) -> Read:
     return lambda tables: of(tables.at_hand("mhs/fig6", **RUNS))
 
 
-def crossings(table: xarray.Dataset, level: float, name: str = "relu") -> np.ndarray:
+def crossings(table: Table, level: float, name: str = "relu") -> np.ndarray:
     """The epoch at which each run falls to a share of its initial loss; NaN if it does not."""
     loss = table[name].to_numpy()
     return nr.trajectory.crossing_time(table["step"].to_numpy(), loss / loss[:, :1], level)
@@ -69,7 +67,7 @@ GROUPS = 5
 """The number of groups of runs that numbers over many runs are taken from."""
 
 
-def by_group(of: Callable[[xarray.Dataset], float], table: xarray.Dataset) -> float | list[float]:
+def by_group(of: Callable[[Table], float], table: Table) -> float | list[float]:
     """A number over runs, for each of `GROUPS` groups; of all runs if groups would be too small."""
     runs = table.sizes["seed"]
     if runs < 4 * GROUPS:
@@ -77,7 +75,7 @@ def by_group(of: Callable[[xarray.Dataset], float], table: xarray.Dataset) -> fl
     return [of(table.isel(seed=part)) for part in np.array_split(np.arange(runs), GROUPS)]
 
 
-def spread_at_equal_drops(table: xarray.Dataset, name: str = "relu") -> float:
+def spread_at_equal_drops(table: Table, name: str = "relu") -> float:
     """The spread of the loss over runs whose drops are moved to the same epochs, over that before.
 
     The time of each run is stretched piece by piece, so that it falls to each of `LEVELS` where
@@ -100,7 +98,7 @@ def spread_at_equal_drops(table: xarray.Dataset, name: str = "relu") -> float:
     return float(moved.std(axis=0).mean() / loss.std(axis=0).mean())
 
 
-def later_drops(table: xarray.Dataset, name: str = "relu") -> float:
+def later_drops(table: Table, name: str = "relu") -> float:
     """The spread of the time of the contextual drop that varies least, over that of the first."""
     first = np.nanstd(crossings(table, LEVELS[0], name))
     return float(min(np.nanstd(crossings(table, level, name)) for level in CONTEXTUAL) / first)

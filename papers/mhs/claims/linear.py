@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure, Read, Tables, once
+from papers.figure import Table
 from papers.mhs.contextual import STRUCTURES, apart
-
-if TYPE_CHECKING:
-    import xarray
 
 SIZES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Values of δ, the input correlation, for one and the same λ."""
@@ -124,20 +122,20 @@ def _pathways(name: str) -> Read:
     return once(pathway_widths, name, seeds=5, steps=8000)
 
 
-def _fig7(of: Callable[[xarray.Dataset], Any]) -> Read:
+def _fig7(of: Callable[[Table], Any]) -> Read:
     def read(tables: Tables) -> Any:
         return of(tables("mhs/fig7"))
 
     return read
 
 
-def modes_apart(table: xarray.Dataset, of: Callable[..., Any] = np.mean) -> np.ndarray:
+def modes_apart(table: Table, of: Callable[..., Any] = np.mean) -> np.ndarray:
     """|Δ| of the modes' strengths relative to the largest, over times and modes, by seed."""
     apart = np.abs(table["simulated"].to_numpy() - table["predicted"].to_numpy())
     return of(apart, axis=(1, 2)) / float(table["s"].max())
 
 
-def losses_apart(table: xarray.Dataset) -> np.ndarray:
+def losses_apart(table: Table) -> np.ndarray:
     """Mean |ΔL| / L(0) between closed form and training, by seed."""
     return apart(*(table[name].to_numpy() for name in ("time", "loss", "loss_predicted")))
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence import FLOOR, Basis, Claim, Measure, Read, Tables
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.mhs.claims.measurements import copied_and_frozen, nonlinear_boundary
 from papers.mhs.contextual import apart, seed_floor
-
-if TYPE_CHECKING:
-    import xarray
 
 CROSSOVER = float(np.sqrt(2 / 3))
 """The Δ at which both gatings grow equally fast (MHS Eq. 26)."""
@@ -37,7 +34,7 @@ def _frozen_over_floor(task: str) -> Read:
     return read
 
 
-def _times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+def _times(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """For each Δ, the mean learning time of the ReLU networks, and the times of both gatings."""
     from neuralrace.trajectory import crossing_time
 
@@ -52,7 +49,7 @@ def _late(tables: Tables) -> float:
     return float(np.abs(relu / gated.min(axis=1) - 1).max())
 
 
-def loss_gaps(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+def loss_gaps(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """For each Δ, mean |ΔL|/L(0) between the ReLU networks and the faster and slower gating."""
     relu, predicted = (table[name].to_numpy() for name in ("relu", "predicted"))
     each = apart(table["time"].to_numpy(), relu[:, :, None], predicted[:, None])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence import Claim, Measure, Read, Remark, Tables
-from papers.figure import TooSlow
+from papers.figure import Table, TooSlow
 from papers.nrr.image_routes import rows_of, stored_rows
 from papers.nrr.transition import transferred
-
-if TYPE_CHECKING:
-    import xarray
 
 CROSS = {"method": "cross", "routes": "circulant"}
 """Networks as the authors trained them: cross-entropy, circulant routes."""
@@ -30,7 +27,7 @@ CELLS = (
 """Which of the stored cells an entry rests on."""
 
 
-def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
+def cells(tables: Tables, figure: str, **wanted: Any) -> Table | None:
     """The cells of a figure with these values; None if there are none, as for want of a GPU.
 
     `share` picks K/M and `scale` the gain. Images are those of the figure's setting, unless named.
@@ -47,7 +44,7 @@ def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
     return rows if rows.sizes["cell"] else None
 
 
-def _usual(table: xarray.Dataset) -> str:
+def _usual(table: Table) -> str:
     """The images of most cells."""
     names, counts = np.unique(table["images"].to_numpy().astype(str), return_counts=True)
     return str(names[counts.argmax()])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure, Read, Tables
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.nrr import fig6
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def _half_time_ratio(name: str) -> Read:
@@ -75,7 +72,7 @@ def _converged(tables: Tables) -> float:
     return float(converged(tables("nrr/fig5")).mean())
 
 
-def _scales(of: Callable[[xarray.Dataset], Any]) -> Read:
+def _scales(of: Callable[[Table], Any]) -> Read:
     return lambda tables: float(of(tables("nrr/fig6")))
 
 
@@ -87,7 +84,7 @@ def _width_of_change(tables: Tables) -> float:
 
 
 def _change_at(level: float) -> Read:
-    def at(table: xarray.Dataset) -> float:
+    def at(table: Table) -> float:
         from papers.nrr.fig6 import crossing
 
         return crossing(table, level)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evidence import Claim, Measure, Tables
+from papers.figure import Table
 from papers.nrr import fig3
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def _shifted(tables: Tables) -> np.ndarray:
@@ -19,7 +16,7 @@ def _shifted(tables: Tables) -> np.ndarray:
     return np.array([c.mean_after_shift for c in fig3.tracks(tables("nrr/fig3"))])
 
 
-def activity_types(table: xarray.Dataset, margin: float = 1e-3) -> dict[tuple[bool, ...], float]:
+def activity_types(table: Table, margin: float = 1e-3) -> dict[tuple[bool, ...], float]:
     """The share of the ReLU networks' strength ‖w_in‖‖w_out‖ in each pattern of activity.
 
     A neuron is on for a sample if `z > margin ‖w‖‖x‖`: at the corners of XoR, a neuron that points

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.talk.claims.reads import first_over_steepest, gap, read
 
-if TYPE_CHECKING:
-    import xarray
 
-
-def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) -> float:
+def slide_loss(table: Table, *, corrected: bool, until: float = 2.0) -> float:
     """Eqs 13–15 of the talk against flows: largest difference of loss relative to L(0), all λ.
 
     With F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] they are QQᵀ = Z A⁻¹ Zᵀ, Z = e^{Ft}Q₀ and A = I + Q₀ᵀΦQ₀; in
@@ -55,17 +52,17 @@ def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) ->
     return worst
 
 
-def bend(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
+def bend(which: Callable[[np.ndarray], Any]) -> Callable[[Table], float]:
     """The initial slope of the loss over the steepest, at the λ whose index `which` picks."""
 
-    def measured(table: xarray.Dataset) -> float:
+    def measured(table: Table) -> float:
         place = int(which(table["lam"].to_numpy()))
         return float(first_over_steepest(table["exact"].to_numpy())[place])
 
     return measured
 
 
-def travel(table: xarray.Dataset, shape: str, lam: Callable[..., Any], scale: int = 0) -> float:
+def travel(table: Table, shape: str, lam: Callable[..., Any], scale: int = 0) -> float:
     """Mean final kernel distance for a shape, the λ that `lam` picks, and a scale."""
     mean = table["distance"].mean("seed").sel(shape=shape).isel(scale=scale)
     return float(mean.isel(lam=int(lam(table["lam"].to_numpy()))))
@@ -76,7 +73,7 @@ def most_balanced(lams: np.ndarray) -> Any:
     return np.abs(lams).argmin()
 
 
-def delay(table: xarray.Dataset) -> float:
+def delay(table: Table) -> float:
     """Half-time of the kernel over half-time of the loss, at the largest λ relative to λ = 0."""
     from papers.talk.delayed_rich import half_times
 
@@ -86,18 +83,18 @@ def delay(table: xarray.Dataset) -> float:
     return float(ratio[lams.argmax()] / ratio[most_balanced(lams)])
 
 
-def final_kernel(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
+def final_kernel(which: Callable[[np.ndarray], Any]) -> Callable[[Table], float]:
     """Final kernel distance of `delayed_rich`, at the λ that `which` picks."""
     return lambda table: float(table["kernel"].to_numpy()[int(which(table["lam"].to_numpy())), -1])
 
 
-def _changes(table: xarray.Dataset) -> list[int]:
+def _changes(table: Table) -> list[int]:
     """The time indices at which tasks end: at each change, and at the end."""
     time = table["time"].to_numpy()
     return [*np.searchsorted(time, table["changes"].to_numpy()).tolist(), len(time) - 1]
 
 
-def left_to_learn(table: xarray.Dataset) -> float:
+def left_to_learn(table: Table) -> float:
     """The loss on a task when the next one begins, relative to zero output, worst task."""
     from papers.talk.regimes import task
 
@@ -109,7 +106,7 @@ def left_to_learn(table: xarray.Dataset) -> float:
     return max(shares)
 
 
-def forgetting_gap(table: xarray.Dataset) -> float:
+def forgetting_gap(table: Table) -> float:
     """The rise of the first task's loss after it ends: exact over simulated, minus 1."""
     first = _changes(table)[0]
     rises = [

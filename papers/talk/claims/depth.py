@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.talk.claims.reads import first_over_steepest, gap, read
 from papers.talk.claims.structure import level_gap
-
-if TYPE_CHECKING:
-    import xarray
 
 OTHER_RATE = {"d": 2.0, "depths": (1,)}
 """The chain with λ = 2, s = 1, for which the printed rates differ from the correct ones."""
 
 
-def depth_curves(table: xarray.Dataset) -> np.ndarray:
+def depth_curves(table: Table) -> np.ndarray:
     """The strengths of every depth and of the limit, relative to the final strength."""
     s = settings_of(table)
     return np.stack([*table["exact"].to_numpy(), table["limit"].to_numpy()]) * s["d"] / s["s"]
 
 
-def sharper_chains(table: xarray.Dataset) -> float:
+def sharper_chains(table: Table) -> float:
     """The smallest factor of `wait_over_rise` from one depth to the next; the limit is last."""
     sharp = wait_over_rise(table["time"].to_numpy(), depth_curves(table))
     return float((sharp[1:] / sharp[:-1]).min())
@@ -36,13 +32,13 @@ def _reached(time: np.ndarray, curves: np.ndarray, part: float) -> np.ndarray:
     return nr.trajectory.crossing_time(time, curves, part, rising=True)
 
 
-def deep_over_limit(table: xarray.Dataset) -> float:
+def deep_over_limit(table: Table) -> float:
     """The half-time of the deepest chain relative to the limit's, both in units of τ/D."""
     times = _reached(table["time"].to_numpy(), depth_curves(table), 0.5)
     return float(times[-2] / times[-1])
 
 
-def as_printed(table: xarray.Dataset, which: str) -> float:
+def as_printed(table: Table, which: str) -> float:
     """The largest error, relative to s/λ, of the rate printed for D = 1 or for many edges."""
     s = settings_of(table)
     time, final = table["time"].to_numpy(), s["s"] / s["d"]
@@ -57,7 +53,7 @@ def as_printed(table: xarray.Dataset, which: str) -> float:
     return float(np.abs(printed - right).max() / final)
 
 
-def slowing(table: xarray.Dataset) -> float:
+def slowing(table: Table) -> float:
     """The slowest step of the descent before the loss has halved, over the fastest step of all."""
     speed = np.linalg.norm(np.diff(table["path"].to_numpy(), axis=0), axis=1)
     loss = table["path_loss"].to_numpy()
@@ -70,10 +66,10 @@ def wait_over_rise(time: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return half / (high - low)
 
 
-def apart(depth: int) -> Callable[[xarray.Dataset], float]:
+def apart(depth: int) -> Callable[[Table], float]:
     """The half-time, measured from its start, of the weakest mode over that of the strongest."""
 
-    def measured(table: xarray.Dataset) -> float:
+    def measured(table: Table) -> float:
         curves = table["simulated"].to_numpy()[depth]
         gone = (curves - curves[0]) / (1 - curves[0])
         times = _reached(table["at"].to_numpy()[depth], gone.T, 0.5)
@@ -82,7 +78,7 @@ def apart(depth: int) -> Callable[[xarray.Dataset], float]:
     return measured
 
 
-def sharper(table: xarray.Dataset) -> float:
+def sharper(table: Table) -> float:
     """The factor by which another edge sharpens the transitions, smallest over modes and depths."""
     from papers.talk.stages import sharpness
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evidence import Claim, Measure, Remark
 from neuralrace import NeuralRaceError
 from papers import find
+from papers.figure import Table
 from papers.talk import early_layers, grokking
-
-if TYPE_CHECKING:
-    import xarray
 
 SLIDE = "“Impact of relative scale initializations in practice”"
 """Where both claims are made."""
@@ -39,7 +37,7 @@ WEAKER = {"decay": 0.2, "epochs": 60_000, "seeds": 3}
 
 
 @functools.cache
-def weaker_decay() -> xarray.Dataset:
+def weaker_decay() -> Table:
     """The stored cells of grokking with a weaker weight decay."""
     figure = find("talk/grokking")
     return figure.run(figure.resolve(changes=WEAKER))

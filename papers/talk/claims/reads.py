@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evidence import FEWEST_SEEDS, Read, Tables
 from papers import find
-
-if TYPE_CHECKING:
-    import xarray
-
+from papers.figure import Table
 
 DRAWS = {
     "differentiation": "key",
@@ -23,7 +20,7 @@ DRAWS = {
 """The setting of figures that draw one task and one network: these are drawn again."""
 
 
-def read(name: str, of: Callable[[xarray.Dataset], Any], **changes: Any) -> Read:
+def read(name: str, of: Callable[[Table], Any], **changes: Any) -> Read:
     """A function that reads a number from the data of one figure.
 
     For a figure with one random draw, it reads one number for each of `FEWEST_SEEDS` draws.
@@ -40,7 +37,7 @@ def read(name: str, of: Callable[[xarray.Dataset], Any], **changes: Any) -> Read
     return each
 
 
-def gap(one: str, other: str) -> Callable[[xarray.Dataset], float]:
+def gap(one: str, other: str) -> Callable[[Table], float]:
     """The largest difference of two curves, relative to the largest value of the first."""
     return lambda table: float(np.abs(table[one] - table[other]).max() / np.abs(table[one]).max())
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evidence import Basis, Claim, Measure
+from papers.figure import Table
 from papers.talk.claims.reads import read
 
-if TYPE_CHECKING:
-    import xarray
 
-
-def share_at_saddles(table: xarray.Dataset) -> float:
+def share_at_saddles(table: Table) -> float:
     """The share of all plateaus that lie at a listed point and have its loss within 1 %."""
     from papers.talk.saddles import matched
 
@@ -22,27 +19,27 @@ def share_at_saddles(table: xarray.Dataset) -> float:
     return sum(hits) / len(hits) if hits else float("nan")
 
 
-def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
+def sequences(table: Table) -> list[tuple[int, ...]]:
     """The listed points at which each run rests, in order."""
     from papers.talk.saddles import stays
 
     return [tuple(point for point, _, _ in run) for run in stays(table)]
 
 
-def fewest_saddles(table: xarray.Dataset) -> float:
+def fewest_saddles(table: Table) -> float:
     """The smallest number of different saddles (points with a way out) at which a run rests."""
     index = table["index"].to_numpy()
     return float(min(sum(index[p] > 0 for p in set(run)) for run in sequences(table)))
 
 
-def downward(table: xarray.Dataset) -> float:
+def downward(table: Table) -> float:
     """The share of steps from saddle to saddle that reduce the number of ways out."""
     index = table["index"].to_numpy()
     steps = [index[b] < index[a] for run in sequences(table) for a, b in pairwise(run)]
     return float(np.mean(steps)) if steps else float("nan")
 
 
-def ways(table: xarray.Dataset) -> float:
+def ways(table: Table) -> float:
     """The most saddles with equally many learned modes at which runs rest: 1 if all go one way."""
     names = [str(name) for name in table["point"].to_numpy()]
     rested = {names[point] for run in sequences(table) for point in run}
@@ -50,7 +47,7 @@ def ways(table: xarray.Dataset) -> float:
     return float(max(map(sizes.count, sizes)))
 
 
-def between_runs(table: xarray.Dataset) -> float:
+def between_runs(table: Table) -> float:
     """The largest difference of loss between two runs at one time, over the initial loss."""
     loss = table["loss"].to_numpy()
     return float((loss.max(axis=0) - loss.min(axis=0)).max() / loss[:, 0].max())

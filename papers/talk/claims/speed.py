@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.talk.claims.reads import read
 
-if TYPE_CHECKING:
-    import xarray
 
-
-def mean_time(table: xarray.Dataset, kind: str) -> np.ndarray:
+def mean_time(table: Table, kind: str) -> np.ndarray:
     """(depth,): mean time in which the loss halves, in units of τ/D."""
     return table["time"].sel(kind=kind).mean("seed").to_numpy()
 
 
-def growth(table: xarray.Dataset) -> np.ndarray:
+def growth(table: Table) -> np.ndarray:
     """The factor by which each further edge multiplies the time from small random weights."""
     times = mean_time(table, "small random")
     return times[1:] / times[:-1]
@@ -32,7 +27,7 @@ def exponent(depth: int = 6, start: float = 1e-3) -> float:
     return float(np.log2(slow / fast))
 
 
-def pretrained_off(table: xarray.Dataset) -> float:
+def pretrained_off(table: Table) -> float:
     """The times of pretrained-like networks against the closed form, worst depth."""
     from papers.talk.training_speed import pretrained_time
 
@@ -41,13 +36,13 @@ def pretrained_off(table: xarray.Dataset) -> float:
     return float(np.abs(mean_time(table, "pretrained-like") / exact - 1).max())
 
 
-def rise_over_depth(table: xarray.Dataset) -> float:
+def rise_over_depth(table: Table) -> float:
     """Growth of the time from layers of fixed strength, relative to the growth of D."""
     times, depths = mean_time(table, "pretrained-like"), table["depth"].to_numpy()
     return float(times[-1] / times[0] * depths[0] / depths[-1])
 
 
-def rise_of_fixed_product(table: xarray.Dataset, deepest: int = 100) -> float:
+def rise_of_fixed_product(table: Table, deepest: int = 100) -> float:
     """The same for chains with the product b₀^D of the shallowest network; largest over D."""
     from papers.talk.training_speed import pretrained_time
 
@@ -59,7 +54,7 @@ def rise_of_fixed_product(table: xarray.Dataset, deepest: int = 100) -> float:
     return float((times[1:] / times[0] * shallow / depths[1:]).max())
 
 
-def spread_of_orthogonal(table: xarray.Dataset) -> float:
+def spread_of_orthogonal(table: Table) -> float:
     """The largest mean time over the smallest, from orthogonal weights."""
     times = mean_time(table, "orthogonal")
     return float(times.max() / times.min())

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
 from evidence import Basis, Claim, Measure
-from papers.figure import settings_of
+from papers.figure import Table, settings_of
 from papers.talk.claims.reads import read
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def model_covariances(flip: float, variance: float) -> dict[str, np.ndarray]:
@@ -46,7 +42,7 @@ def model_covariances(flip: float, variance: float) -> dict[str, np.ndarray]:
     }
 
 
-def symmetry_gap(table: xarray.Dataset) -> float:
+def symmetry_gap(table: Table) -> float:
     """Eigenvalues from symmetry against the graphs' covariances: largest relative difference."""
     s = settings_of(table)
     graphs = model_covariances(s["flip"], s["variance"])
@@ -57,35 +53,35 @@ def symmetry_gap(table: xarray.Dataset) -> float:
     return float(np.abs(found).max())
 
 
-def sample_error(table: xarray.Dataset) -> np.ndarray:
+def sample_error(table: Table) -> np.ndarray:
     """(world, features): relative error of sampled eigenvalues, root mean square over draws."""
     return np.sqrt((table["error"] ** 2).mean("seed").to_numpy())
 
 
-def sample_rate(table: xarray.Dataset) -> float:
+def sample_rate(table: Table) -> float:
     """The largest deviation from −½ of the exponent of the error against the number of features."""
     error, number = sample_error(table), table["features"].to_numpy()
     slope = np.log(error[:, -1] / error[:, 0]) / np.log(number[-1] / number[0])
     return float(np.abs(slope + 0.5).max())
 
 
-def level_times(table: xarray.Dataset, name: str) -> np.ndarray:
+def level_times(table: Table, name: str) -> np.ndarray:
     """(level,): when half of each level of the tree is learned."""
     return nr.trajectory.crossing_time(
         table["time"].to_numpy(), table[name].to_numpy(), 0.5, rising=True
     )
 
 
-def level_gap(name: str) -> Callable[[xarray.Dataset], float]:
+def level_gap(name: str) -> Callable[[Table], float]:
     """Simulated over predicted times of the levels: largest difference from 1."""
 
-    def measured(table: xarray.Dataset) -> float:
+    def measured(table: Table) -> float:
         return float(np.abs(level_times(table, "simulated") / level_times(table, name) - 1).max())
 
     return measured
 
 
-def _sampled(table: xarray.Dataset) -> tuple[nr.tasks.World, np.ndarray, np.ndarray]:
+def _sampled(table: Table) -> tuple[nr.tasks.World, np.ndarray, np.ndarray]:
     """The tree, with singular values and item vectors (as rows) of features drawn from it."""
     s = settings_of(table)
     world = nr.tasks.tree_world(tuple(s["branching"]), flip=s["flip"])
@@ -93,14 +89,14 @@ def _sampled(table: xarray.Dataset) -> tuple[nr.tasks.World, np.ndarray, np.ndar
     return world, *np.linalg.svd(y.T, full_matrices=False)[1:]
 
 
-def decay(table: xarray.Dataset) -> float:
+def decay(table: Table) -> float:
     """The largest singular value of a level over the smallest one above it, worst level."""
     world, values, _ = _sampled(table)
     levels = [values[world.levels == k] for k in range(world.levels.max() + 1)]
     return max(float(below.max() / above.min()) for above, below in pairwise(levels))
 
 
-def mirror(table: xarray.Dataset) -> float:
+def mirror(table: Table) -> float:
     """The smallest share of any level's contrasts in the singular vectors of its rank."""
     world, _, vectors = _sampled(table)
     parts = []

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
 
 from evidence.claim import Claim
 from evidence.measure import Found, Measure
@@ -28,36 +32,55 @@ class Measurement:
         return Found(float(self.met), text=self.text, note=self.note)
 
 
+Promise = Callable[[bool], Measurement]
+"""Measures a promise at full size, or a small seeded sample of the same thing."""
+
+
 def claim(
     id: str,
     section: str,
     title: str,
     target: str,
     *,
+    most: float = nan,
     timing: bool = False,
     slow: bool = False,
-) -> Callable[[Callable[[bool], Measurement]], Callable[[bool], Measurement]]:
+) -> Callable[[Callable[[bool], Any]], Promise]:
     """Register the decorated function `measure(full)` as a promise.
 
     `measure(True)` measures at full size, `measure(False)` a small seeded sample of the same thing.
+    With `most` it yields numbers that must not exceed it, otherwise it returns a `Measurement`.
     Numbers are stored by `id`, such as `reduction/planted-blocks`, which never changes: the
     sentence may be put in other words. `timing` marks a ratio of running times, which the tests
     measure but do not assert. `slow` marks a promise without a small version.
     """
 
-    def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        read = lambda tables: measure(not tables.quick).number
-        whole = Measure("met", title, read, least=1.0, target=target)
+    def register(measure: Callable[[bool], Any]) -> Promise:
+        whole = measure if isnan(most) else lambda full: at_most(measure(full), most)
+        read = lambda tables: whole(not tables.quick).number
+        met = Measure("met", title, read, least=1.0, target=target)
         PROMISES.append(
-            Claim(id, section, title, "", (whole,), topic="own", timing=timing, slow=slow)
+            Claim(id, section, title, "", (met,), topic="own", timing=timing, slow=slow)
         )
-        return measure
+        return whole
 
     return register
 
 
-def at_most(value: float, bound: float, note: str = "") -> Measurement:
-    """A measurement that must not exceed `bound`."""
+def at_most(values: float | Iterable[float], bound: float, note: str = "") -> Measurement:
+    """A measurement of one or more numbers that must not exceed `bound`: the worst of them.
+
+    A number that is NaN, or none at all, is not below any bound.
+
+    ```python
+    >>> from evidence.promise import at_most
+    >>> at_most([1e-12, 3e-12], 1e-10), at_most([1e-12, float("nan")], 1e-10).met
+    (Measurement(text='3e-12', met=True, note=''), False)
+
+    ```
+    """
+    each = np.asarray([*values] if isinstance(values, Iterator) else values, float)
+    value = each.max() if each.size else np.nan
     return Measurement(f"{value:.3g}", bool(value <= bound), note)
 
 

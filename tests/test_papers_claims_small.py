@@ -8,8 +8,8 @@ import evidence
 import neuralrace as nr
 from evidence import Basis, Tables, Verdict
 from papers import find
+from papers.mhs import contextual as places_of
 from papers.mhs import depth as two_layers
-from papers.mhs import positions as places_of
 from papers.mhs.authors import WIDTH, authors_runs, masks
 from papers.mhs.claims import (
     contextual,

@@ -10,8 +10,8 @@ import xarray
 import neuralrace as nr
 import papers
 from papers import formalism, read_record
+from papers.mhs import depth, fig3
 from papers.mhs import fig1 as mhs_fig1
-from papers.mhs import fig3, staged
 from papers.nrr import fig1, fig2
 from tests.test_errors import says
 
@@ -122,12 +122,12 @@ def test_stages_are_those_of_single_runs(opens):
     at = np.arange(0, 41, 5)
     how = {"seeds": 2, "scale": 0.3, "learning_rate": 0.1}
     key = jax.random.key(4)
-    loss, outputs = staged.staged_runs(arch, data, at=at, begins=7, opens=opens, key=key, **how)
+    loss, outputs = depth.staged_runs(arch, data, at=at, begins=7, opens=opens, key=key, **how)
     assert loss.shape == (2, 9) and outputs.shape == (2, 9, 12, data.y["y"].shape[1])
     net = nr.GDLN(arch)
     for i, seed in enumerate(jax.random.split(key, 2)):
         weights = net.init(seed, 0.3)
-        shut = staged.closed(data, arch)
+        shut = depth.closed(data, arch)
         first = nr.train(net, weights, shut, learning_rate=0.1, steps=min(opens, 40) - 7)
         runs = [first]
         if opens < 40:
@@ -141,7 +141,7 @@ def test_stages_are_those_of_single_runs(opens):
 def test_stages_out_of_order_are_an_error():
     arch, data = deep(2)
     with says("out of order", got="begins at epoch 9", wanted="begins < opens", fix="opens=12000"):
-        staged.staged_runs(arch, data, at=np.arange(3), begins=9, opens=9, key=0, learning_rate=0.1)
+        depth.staged_runs(arch, data, at=np.arange(3), begins=9, opens=9, key=0, learning_rate=0.1)
 
 
 @pytest.mark.slow

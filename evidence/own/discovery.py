@@ -101,7 +101,7 @@ def xor(full: bool) -> Measurement:
         found = nr.reln.discover(runs, data, "elbow", most=8 if full else 5)
         number = len(found.patterns["h"])
         texts.append(f"Δ = {delta}: {found.discrepancy:.2%} with {number} pathways")
-        worst = max(worst, found.discrepancy)
+        worst = np.maximum(worst, found.discrepancy)
     return Measurement(", ".join(texts).replace("%", " %"), worst <= 0.006)
 
 

@@ -46,7 +46,9 @@ def _worst(kind: str, numbers: range) -> float:
             assert other.arch == net.arch
             gaps = [np.abs(gradient[edge] - g).max() for edge, g in wanted.items()]
             gaps += [np.abs(run.outputs["y"][0] - case["outputs"]).max()]  # type: ignore[index]
-            worst = max(worst, *map(float, gaps), abs(float(run.loss[0] - case[f"loss/{name}"])))
+            worst = np.max(
+                [worst, *map(float, gaps), abs(float(run.loss[0] - case[f"loss/{name}"]))]
+            )
     return worst
 
 

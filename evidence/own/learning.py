@@ -123,7 +123,7 @@ def against_numpy(method: str, loss: str, steps: int) -> float:
     update, gap = reference(), 0.0
     for step, batch in zip(range(steps + 1), numpy_orders(7, 23, 5), strict=False):
         if step % 25 == 0:
-            gap = max(gap, abs(numpy_loss(x, y, w, loss, 0.1) - float(run.loss[step // 25])))
+            gap = np.maximum(gap, abs(numpy_loss(x, y, w, loss, 0.1) - float(run.loss[step // 25])))
         if step < steps:
             w = update(w, numpy_gradient(x[batch], y[batch], w, loss, 0.1))
     return max(gap, *(float(np.abs(run.final[e] - v).max()) for e, v in zip(start, w, strict=True)))
@@ -177,7 +177,7 @@ def cross_entropy(full: bool) -> Measurement:
             return float(-(weight / weight.sum()) @ each)
 
         wanted = by_hand(w)
-        gap = max(gap, abs(float(net.loss(w, data, measure)) - wanted) / max(1.0, wanted))
+        gap = np.maximum(gap, abs(float(net.loss(w, data, measure)) - wanted) / max(1.0, wanted))
         _, step = net.loss_and_step(w, data, -1.0, measure)
         for edge, g in step.items():
             place = tuple(rng.integers(0, n) for n in g.shape)
@@ -190,7 +190,7 @@ def cross_entropy(full: bool) -> Measurement:
             {"x": x}, {v: c[:, None] for v, c in classes.items()}, sample_weight=weight
         )
         run = nr.train(net, w, indices, learning_rate=1e-9, steps=1, loss="cross_entropy")
-        gap = max(gap, abs(float(run.loss[0]) - wanted) / max(1.0, wanted))
+        gap = np.maximum(gap, abs(float(run.loss[0]) - wanted) / max(1.0, wanted))
     return Measurement(
         f"loss {gap:.1g}, gradient {slope_gap:.1g}", bool(gap <= 1e-13 and slope_gap <= 1e-8)
     )

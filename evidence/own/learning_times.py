@@ -188,7 +188,7 @@ def tolerances(full: bool) -> Measurement:
                 continue
             known += 1
             digits = abs(loose.time - tight.time) / 10 ** (np.floor(np.log10(tight.time)) - 3)
-            worst = max(worst, float(digits))
+            worst = np.maximum(worst, float(digits))
     text = f"at most {worst:.2g} of the last digit over {known} times; {unknown} unknown, {moved} "
     text += "of them with one tolerance alone"
     return Measurement(text, bool(worst <= 1 and moved == 0 and unknown > 0))

@@ -189,7 +189,7 @@ def planted_solved(full: bool) -> Measurement:
         solution = race.solve(times=times, start=0.3)
         weights = race.weights(solution, 0.0, jax.random.key(cases))
         flow = nr.flow(nr.GDLN(wide), weights, data, times=times, rtol=1e-10)
-        worst = max(worst, float(np.abs(flow.loss - solution.loss).max() / flow.loss[0]))
+        worst = np.maximum(worst, float(np.abs(flow.loss - solution.loss).max() / flow.loss[0]))
     return Measurement(f"{worst:.2g}", worst <= 1e-8)
 
 

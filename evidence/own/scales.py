@@ -256,7 +256,7 @@ def any_scale(full: bool) -> Measurement:
             return Measurement("a reduction at the default tolerance is not exact", False)
         for block in race.blocks if full else race.blocks[-1:]:
             try:
-                worst = max(worst, block_error(race, block, rng, solve=full and case < 100))
+                worst = np.maximum(worst, block_error(race, block, rng, solve=full and case < 100))
                 blocks += 1
             except TooStiffError:
                 stiff += 1

@@ -110,7 +110,7 @@ def autoencoder(full: bool) -> Measurement:
         )
         w = np.asarray(run.values["weights"]["W1"]) @ turn
         grown = 1 / (1 + (1 / first - 1) * np.exp(-4 * np.outer(times, variance)))
-        worst = max(worst, float(np.abs((w**2).sum(axis=1) - grown).max()))
+        worst = np.maximum(worst, float(np.abs((w**2).sum(axis=1) - grown).max()))
     return at_most(worst, 0.01)
 
 

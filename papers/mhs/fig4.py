@@ -13,8 +13,10 @@ from papers.mhs.contextual import (
     COMMON,
     STRUCTURES,
     case,
+    disparity,
     distances,
     gated_runs,
+    positions,
     predicted_maps,
     relu_runs,
     shares_by_number,
@@ -22,7 +24,6 @@ from papers.mhs.contextual import (
 )
 from papers.mhs.fig4_measures import measures
 from papers.mhs.fig4_panels import draw
-from papers.mhs.positions import disparity, positions
 
 MODES = 7
 """The number of singular values that are shown."""

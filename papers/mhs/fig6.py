@@ -11,8 +11,7 @@ from evidence import Measure
 from papers.figure import Figure, Picture, Setting, Settings, Table, noted, settings_of, stated
 from papers.mhs import depth
 from papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
-from papers.mhs.depth import stereotype
-from papers.mhs.staged import staged_runs
+from papers.mhs.depth import staged_runs, stereotype
 
 SETTINGS = {
     "contexts": Setting(3, "contexts, the hierarchy in each", "MHS §6"),

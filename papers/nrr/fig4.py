@@ -11,8 +11,7 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Measure
 from papers.figure import Figure, Setting, Settings, Table, settings_of, stated
-from papers.nrr.routing_panels import draw
-from papers.nrr.stages import MODES, stages
+from papers.nrr.routing_panels import MODES, draw, stages
 
 SCRIPTS = "the authors' scripts; NRR gives none"
 """The source of settings that are not in the paper."""

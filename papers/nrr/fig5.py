@@ -9,9 +9,8 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Measure
 from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
-from papers.nrr.error_panel import FLOOR, draw_errors
-from papers.nrr.networks import draw_scheme
 from papers.nrr.routes import make_routes
+from papers.nrr.routing_panels import FLOOR, draw_errors, draw_scheme
 
 CAPTION = "NRR Fig. 5, caption"
 """The source of settings in the caption."""

@@ -10,8 +10,8 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Measure
 from papers.figure import Figure, Picture, Setting, Settings, Table, settings_of, stated
-from papers.nrr.error_panel import FLOOR, draw_errors
 from papers.nrr.routes import make_routes, map_of_all_routes
+from papers.nrr.routing_panels import FLOOR, draw_errors
 
 SCRIPTS = "the authors' scripts; NRR gives none"
 """The source of settings that are not in the paper."""

@@ -1,4 +1,4 @@
-"""The panels of NRR Fig. 4, drawn from its data."""
+"""The panels of NRR Fig. 4, the networks of Fig. 4 and 5, and errors as Fig. 5 and 6 draw them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+import neuralrace as nr
 from papers.figure import Picture, Table, settings_of
-from papers.nrr.networks import draw_counts, draw_gated
-from papers.nrr.stages import MODES, stages
+from papers.formalism import restyle
 
 
 def draw(table: Table) -> Picture:
@@ -124,3 +124,93 @@ def _draw_sharing(table: Table, left: Any, right: Any) -> None:
     right.set(xlabel="input domain", ylabel="output domain")
     for ax in (left, right):
         ax.tick_params(labelsize=6)
+
+
+FLOOR = 1e-8
+"""Errors below this are drawn at it, where a line marks it."""
+
+
+def draw_errors(table: Table, x: np.ndarray, ax: Any) -> None:
+    """Errors of every seed and their median over `x`, with the level of generalisation."""
+    from neuralrace.plot import COLOURS
+
+    for name, colour, marker, fill in (
+        ("untrained", "#D55E00", "o", "#D55E00"),
+        ("trained", "#0072B2", "s", "white"),
+    ):
+        values = np.maximum(table[name].to_numpy(), FLOOR)
+        look = {"color": colour, "marker": marker}
+        ax.plot(x, values, linestyle="", markersize=2.2, markeredgewidth=0, alpha=0.45, **look)
+        middle = np.median(values, axis=1)
+        ax.plot(x, middle, markersize=4, markerfacecolor=fill, label=name, **look)
+    level, grey = settings_of(table)["generalises"], COLOURS["neutral"]
+    ax.axhline(level, color=grey, linestyle=":", linewidth=0.8, label="generalises below")
+    dashes = (0, (6, 1.5, 1, 1.5))
+    ax.axhline(FLOOR, color=grey, linestyle=dashes, linewidth=0.8, label="smaller drawn here")
+    ax.set_yscale("log")
+    ax.legend(loc="lower left", fontsize=6, handlelength=2.2)
+
+
+MODES = 4
+"""The number of modes: one per item."""
+
+
+def stages(targets: np.ndarray) -> np.ndarray:
+    """The shares of the initial loss between the learning of one mode and of the next.
+
+    They are ‖Y‖² minus the squares of the singular values learned, over ‖Y‖²; equal ones are
+    learned together. For NRR Fig. 4c: 244, 59, 18, 0, over 244.
+    """
+    s = np.linalg.svd(targets, compute_uv=False)
+    left = np.concatenate([[1.0], 1 - np.cumsum(s**2) / (s**2).sum()])
+    apart = np.concatenate([[True], np.abs(np.diff(s)) > 1e-9 * s[0], [True]])
+    return np.abs(left[apart])
+
+
+ROUTE = "#D55E00"
+"""The colour of a route that is picked out."""
+
+
+def draw_gated(ax: Any, M: int, K: int, hidden: int) -> None:
+    """The network of NRR Fig. 4a with the gates of its inputs and outputs on every sample."""
+    arch, data = nr.tasks.routing_pathways(nr.tasks.routing(M, K)[0], hidden=hidden)
+    arch.draw(data, ax=ax)
+
+
+def draw_counts(ax: Any, M: int, hidden: int, route: tuple[int, int] = (2, 4)) -> None:
+    """The network of NRR Fig. 4b with one route picked out, and the paths through its edges."""
+    from neuralrace.plot import draw_graph
+
+    arch = nr.Architecture.routing(M, hidden=hidden)
+    source, target = (min(k, M) for k in route)
+    picked = (f"in{source}", "hidden", f"out{target}")
+    labels = {e: str(arch.path_count(e)) for e in picked}
+    draw_graph(arch.sizes, arch.edges, labels=labels, ax=ax)
+    restyle(ax, {e: {"color": ROUTE, "linewidth": 2.0} for e in picked})
+    for text in list(ax.texts):
+        if text.get_text() in labels.values():  # a count goes above its edge, which is short
+            look = {"ha": "center", "va": "center", "fontsize": text.get_fontsize()}
+            ax.annotate(
+                text.get_text(), text.get_position(), (0, 7), textcoords="offset points", **look
+            )
+            text.remove()
+
+
+def draw_scheme(ax: Any, M: int, P: int) -> None:
+    """A gating scheme of NRR Fig. 5a: P routes share a hidden pathway; one route picked out."""
+    from neuralrace.plot import draw_graph
+
+    arch = nr.Architecture.routing(M, P=P)
+    pathways = [v for v in arch.hidden if v.startswith("h")]
+    names = {v: str(n + 1) for n, v in enumerate(pathways)} if len(pathways) > 1 else {}
+    short = {end + v[1:]: end + number for v, number in names.items() for end in "hk"}
+    draw_graph(arch.sizes, arch.edges, labels=short, ax=ax)
+    first = next(p for p in arch.paths() if (p.source, p.target) == ("x1", "y1"))
+    faint = {"color": "#8A8A8A", "linewidth": 0.5}
+    restyle(
+        ax,
+        {
+            **dict.fromkeys(arch.edges, faint),
+            **{e: {"color": ROUTE, "linewidth": 1.6} for e in first.edges},
+        },
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from evidence import FLOOR, Basis, Claim, Measure, Read, Remark, Tables
 from papers.mhs import fig5
-from papers.mhs.claims.closed import closed_forms_trained
+from papers.mhs.claims.measurements import closed_forms_trained
 from papers.mhs.claims.networks import gates_over_time
 from papers.mhs.claims.reads import (
     AS_PRINTED,

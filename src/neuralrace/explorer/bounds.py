@@ -64,21 +64,6 @@ def check_values(value: Any, key: str = "", depth: int = 0) -> int:
     return count
 
 
-def check_settings(settings: Any) -> None:
-    """Raise where an option of a study costs more than the explorer takes on."""
-    for key, what, amount, most in settings.too_large():
-        raise too_much(key, what, amount, f"{most:g}")
-    if settings.training.record:
-        raise StudyError(
-            "the page",
-            "training.record",
-            "the explorer keeps no weights, outputs or activity",
-            got=", ".join(settings.training.record),
-            wanted="nothing",
-            fix="leave it out, or run the study on the command line",
-        )
-
-
 def check_problem(problem: Problem) -> None:
     """Raise where a task or a gating is larger than the explorer takes on."""
     data = problem.data

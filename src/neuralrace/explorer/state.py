@@ -54,9 +54,7 @@ def study_of(state: Any, questions: list[str], trust: Trust) -> Study:
     network, contest = sections.get("network"), sections.get("contest", {})
     if isinstance(network, Mapping) and network.get("bias") is True and isinstance(contest, dict):
         sections["contest"] = {"check": False, **contest}
-    study = Study.of(folder=folder, **(sections | {"questions": questions}))
-    bounds.check_settings(study.settings)
-    return study
+    return Study.of(folder=folder, limited=True, **(sections | {"questions": questions}))
 
 
 def problem_of(state: Any, questions: list[str], trust: Trust) -> Problem:

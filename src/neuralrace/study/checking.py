@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.errors import NeuralRaceError, install_extra, nearest_name, spelled
@@ -21,7 +21,7 @@ def settings_of(document: Document) -> Settings:
     from pydantic import ValidationError
 
     try:
-        return model.Settings.model_validate(dict(document.content))
+        return model.Settings.model_validate(dict(document.content), context=document.limited)
     except ValidationError as error:
         raise together(_invalid(document, error)) from error
 
@@ -44,12 +44,10 @@ def need_pydantic() -> Any:
 
 
 def _invalid(document: Document, error: Any) -> Iterator[StudyError]:
-    """Every key that is unknown, missing or of another kind, the unknown ones first; else the rules
-    that are broken."""
+    """Every key that is unknown, missing or of another kind, the unknown ones first; then what does
+    not fit together."""
     problems: dict[str, list[dict[str, Any]]] = {}
     for wrong in error.errors(include_url=False):
-        for rule in wrong.get("ctx", {}).get("rules", ()):
-            yield rule.error(document.place)
         problems.setdefault(_key(document, wrong), []).append(wrong)
     unknown = [key for key, those in problems.items() if those[0]["type"] == "extra_forbidden"]
     meant = {f"{_section(key)}{nearest_name(_name(key), _fields(_section(key)[:-1]))}"
@@ -61,6 +59,9 @@ def _invalid(document: Document, error: Any) -> Iterator[StudyError]:
         misspelled = problems[key][0]["type"] == "missing" and key in meant
         if not inner and not misspelled and problems[key][0]["type"] != "broken":
             yield _invalid_key(Place(document.file, key), problems[key])
+    for wrong in problems.get("", ()):
+        rules = wrong.get("ctx", {}).get("rules", ())
+        yield from (rule.error(document.place) for rule in rules)
 
 
 def _section(key: str) -> str:
@@ -97,6 +98,13 @@ def _invalid_key(place: Place, problems: list[dict[str, Any]]) -> StudyError:
                 got=f"{name} = {first['input']!r:.60}",
                 wanted=f"one of {', '.join(known)}",
                 fix=spelled(name, known, f"leave it out; {SEE}"),
+            )
+        case "limit":
+            return place.error(
+                f"{first['ctx']['what']} is more than the explorer takes on",
+                got=first["ctx"]["amount"],
+                wanted=f"at most {first['ctx']['most']}",
+                fix="take less; the command line has no such limit",
             )
         case "missing":
             return place.error(
@@ -150,36 +158,28 @@ def _entry(found: Mapping[str, Any]) -> str:
 
 def _fields(key: str) -> Mapping[str, Any]:
     """The fields of the section at a dotted key."""
-    from pydantic import BaseModel
+    if key.startswith("sweep.over."):  # whose names have dots
+        key = "sweep.over.name"
+    return _fields_in(need_pydantic().Settings, key.split(".") if key else [])
 
-    def models(annotation: Any) -> Iterator[type[BaseModel]]:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield annotation
-        for inner in getattr(annotation, "__args__", ()):
-            yield from models(inner)
 
-    model = need_pydantic()
-    if key.startswith("sweep.over."):
-        from neuralrace.study.options import Spread
+def _fields_in(section: Any, parts: Sequence[str]) -> Mapping[str, Any]:
+    if not parts:
+        return section.model_fields
+    field = section.model_fields.get(parts[0])
+    inner = next(_sections_in(field.annotation), None) if field else None
+    if inner is None:
+        return {}
+    # in {name: section} the next part is a name
+    return _fields_in(inner, parts[2 if "dict" in str(field.annotation) else 1 :])
 
-        return model.fields_of(Spread)
-    current: type[BaseModel] = model.Settings
-    below: list[type[BaseModel]] = []
-    for part in key.split(".") if key else ():
-        if part in model.fields_of(current) and not below:
-            found = list(models(model.fields_of(current)[part].annotation))
-            is_table = "dict" in str(model.fields_of(current)[part].annotation)
-            if found and is_table:  # {name: section}: the next part is a name
-                below = found
-            elif found:
-                current = found[0]
-            else:
-                return {}
-        elif below:
-            current, below = below[0], []
-        else:
-            return {}
-    return model.fields_of(current)
+
+def _sections_in(annotation: Any) -> Iterator[Any]:
+    """The models of sections that a kind of value names."""
+    if hasattr(annotation, "model_fields"):
+        yield annotation
+    for inner in getattr(annotation, "__args__", ()):
+        yield from _sections_in(inner)
 
 
 def _field(key: str) -> Any:

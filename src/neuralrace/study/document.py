@@ -27,13 +27,15 @@ class Document:
     """What stands in a study, not yet checked.
 
     `file` is how it is called in messages, `folder` what its paths are relative to, and `sources`
-    says where a key came from if not from the file.
+    says where a key came from if not from the file. One that is `limited` is only as large as the
+    explorer takes on.
     """
 
     content: Mapping[str, Any]
     file: str = NOTEBOOK
     folder: Path = Path()
     sources: Mapping[str, str] = field(default_factory=dict)
+    limited: bool = False
 
     @property
     def place(self) -> Place:

@@ -7,7 +7,7 @@ explorer takes on, in the annotations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -50,7 +50,6 @@ from neuralrace.study.sections import (
     Widths,
     as_tuple,
     flat,
-    sections,
 )
 
 if TYPE_CHECKING:
@@ -358,7 +357,9 @@ class Training(Section):
         examples=[[0, 10, 100]],
     )
     record: Annotated[
-        tuple[Literal["weights", "outputs", "activity"], ...], BeforeValidator(as_tuple)
+        tuple[Literal["weights", "outputs", "activity"], ...],
+        BeforeValidator(as_tuple),
+        Limit(0, "kinds of values that are kept", entries=True),
     ] = Field(default=(), description="what else to keep in the data files", examples=[["outputs"]])
     evaluate: dict[str, Task] = Field(
         default={}, description="other tasks on which the loss is recorded", examples=[{}]
@@ -465,15 +466,9 @@ class Settings(Section):
     )
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Settings:
+    def _fits_together(self) -> Settings:
         """The rules of all sections at once, so that one error says all that is wrong."""
-        broken = [
-            rule._replace(key=f"{at}{rule.key}".removesuffix("."))
-            for at, section in sections(self)
-            for rule in section.rules()
-            if not rule.holds and (not rule.question or not self.answerable)
-        ]
-        if broken:
+        if broken := [*self.broken()]:
             raise PydanticCustomError("broken", "keys do not fit together", {"rules": broken})
         return self
 
@@ -495,22 +490,9 @@ class Settings(Section):
         """The keys that a sweep varies, with their values."""
         return {} if self.sweep is None else self.sweep.axes
 
-    def too_large(self) -> Iterator[tuple[str, str, float, float]]:
-        """What is more than the explorer takes on: its key, what it is, how much, and the most."""
-        for at, section in sections(self):
-            for name, field in type(section).model_fields.items():
-                value: Any = getattr(section, name)
-                several = [*value.values()] if isinstance(value, dict) else value
-                several = several if isinstance(several, list | tuple) else [value]
-                numbers = [each for each in several if isinstance(each, int | float)]
-                for limit in (each for each in field.metadata if isinstance(each, Limit)):
-                    amount = len(several) if limit.entries else max(numbers, default=0)
-                    if value is not None and amount > limit.most:
-                        what = f"the number of {limit.what}" if limit.entries else limit.what
-                        yield f"{at}{name}", what, amount, limit.most
-
     def rules(self) -> list[Rule]:
-        return [*rules_of_gatings(self), *rules_of_questions(self)]
+        ends = lambda rule: not rule.question or not self.answerable
+        return [*rules_of_gatings(self), *filter(ends, rules_of_questions(self))]
 
 
 def schema() -> dict[str, Any]:
@@ -525,8 +507,3 @@ def schema() -> dict[str, Any]:
     """
     made = Settings.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
-
-
-def fields_of(model: type[BaseModel]) -> Mapping[str, Any]:
-    """The fields of a section by name."""
-    return model.model_fields

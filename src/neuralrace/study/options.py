@@ -189,16 +189,11 @@ class Spread(Section):
         points = spaced(self.start, self.stop, self.count)
         return (points if self.log else points.round(12)).tolist()
 
-    @property
-    def is_right(self) -> bool:
-        """Whether the values increase, and have logarithms where these are asked for."""
-        return self.start < self.stop and not (self.log and self.start <= 0)
-
     def rules(self) -> list[Rule]:
         increase = self.start < self.stop
         return [
             Rule(
-                self.is_right,
+                increase and not (self.log and self.start <= 0),
                 "",
                 "no logarithm" if increase else "these values do not increase",
                 f"start = {self.start:g}, stop = {self.stop:g}",
@@ -253,7 +248,7 @@ class PhaseOptions(Section):
         return self.name or self.key.rpartition(".")[2]
 
     def rules(self) -> list[Rule]:
-        if isinstance(self.values, Spread) and not self.values.is_right:
+        if isinstance(self.values, Spread) and [*self.values.broken()]:
             return []  # which says so itself
         points = self.points
         odd = sorted({*(self.networks_at or ())} - {*points})

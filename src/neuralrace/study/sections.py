@@ -10,9 +10,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     PositiveInt,
     WithJsonSchema,
 )
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from neuralrace.study.places import Place, StudyError
 from neuralrace.text import dotted
@@ -71,11 +73,30 @@ Edges: TypeAlias = Annotated[dict[str, tuple[str, str]], BeforeValidator(_ends)]
 
 
 class Limit(NamedTuple):
-    """The largest value that the explorer takes on, or of several values, or `entries` of them."""
+    """The largest value that the explorer takes on, or of several values, or `entries` of them.
+
+    It holds for documents that are `limited`, and for no others.
+    """
 
     most: float
     what: str
     entries: bool = False
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._checked, handler(source))
+
+    def _checked(self, value: Any, info: Any) -> Any:
+        several = [*value.values()] if isinstance(value, dict) else value
+        several = several if isinstance(several, list | tuple) else [value]
+        numbers = [each for each in several if isinstance(each, int | float)]
+        amount = len(several) if self.entries else max(numbers, default=0)
+        if info.context and value is not None and amount > self.most:
+            what = f"the number of {self.what}" if self.entries else self.what
+            said = {"what": what, "amount": amount, "most": f"{self.most:g}"}
+            raise PydanticCustomError("limit", "a smaller one", said)
+        return value
 
 
 class Rule(NamedTuple):
@@ -103,9 +124,25 @@ class Section(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> Sequence[Rule]:
         """What its keys must follow together."""
-        return []
+        return ()
+
+    def broken(self, at: str = "") -> Iterator[Rule]:
+        """The rules that it and the sections inside it break, the inner ones first.
+
+        `at` is what stands before its keys.
+        """
+        for name, inner in self:
+            several = inner.items() if isinstance(inner, dict) else [("", inner)]
+            for key, section in several:
+                if isinstance(section, Section):
+                    yield from section.broken(f"{at}{name}.{key}{'.' * bool(key)}")
+        yield from (
+            rule._replace(key=f"{at}{rule.key}".removesuffix("."))
+            for rule in self.rules()
+            if not rule.holds
+        )
 
     def given(self, *names: str) -> list[str]:
         """Those of these keys that have a value."""
@@ -137,13 +174,3 @@ class Section(BaseModel):
             )
             for key in keys
         ]
-
-
-def sections(table: Any, at: str = "") -> Iterator[tuple[str, Section]]:
-    """Every table of a study with what stands before its keys, the inner ones first."""
-    is_section = isinstance(table, Section)
-    for name, inner in table if is_section else table.items():
-        if isinstance(inner, Section | dict):
-            yield from sections(inner, f"{at}{name}.")
-    if is_section:
-        yield at, table

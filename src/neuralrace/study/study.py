@@ -65,13 +65,14 @@ class Study:
 
     @classmethod
     @door
-    def of(cls, *, folder: str | Path = "", **sections: Any) -> Study:
+    def of(cls, *, folder: str | Path = "", limited: bool = False, **sections: Any) -> Study:
         """A study of these sections, each a mapping; paths are relative to `folder`.
 
-        That is the current folder by default.
+        That is the current folder by default. One that is `limited` may be only as large as the
+        explorer takes on (`study.LIMITS`).
         """
         given = {k: v for k, v in sections.items() if v is not None}
-        return cls(Document(given, folder=Path(folder)))
+        return cls(Document(given, folder=Path(folder), limited=limited))
 
     @cached_property
     def settings(self) -> Settings:

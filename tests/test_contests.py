@@ -773,7 +773,7 @@ def test_what_is_unknown_is_said_in_a_diagram_and_in_words():
     assert diagram.unknown == {"overlap": (2.0, 3.0)}
     assert "overlap at 2 of 2 values: when it learns is not known" in str(diagram)
     found = nr.contest(gatings(3.0), scale=1e-3, criterion=0.1)
-    assert nr.study.contest_places(found) == {"overlap": "unknown", "halves": "first"}
+    assert {n: found.place(n) for n in found.entrants} == {"overlap": "unknown", "halves": "first"}
     assert found.check().keeps("overlap") is not True
     one = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]})
     alone = nr.contest({"one": (nr.Architecture.chain(1, 8, 1), one)}, criterion=0.1)

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace.sweeps.arrays import SECONDS, InMemory
 from neuralrace.sweeps.cells import run_cells
 from neuralrace.sweeps.definition import Definition, defined
-from neuralrace.sweeps.results import Results
+from neuralrace.sweeps.results import SECONDS, InMemory, Results
 from neuralrace.sweeps.store import tell, writing
 from tests import sweep_cells
 

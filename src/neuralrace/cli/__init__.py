@@ -6,10 +6,15 @@ import click
 
 from neuralrace import __version__
 from neuralrace.cli.citing import cite
-from neuralrace.cli.completion import VARIABLE, completion
-from neuralrace.cli.exploring import explore
-from neuralrace.cli.options import pairs, print_json, use_float64, with_look
-from neuralrace.cli.studies import check, new, report, run, status
+from neuralrace.cli.options import (
+    VARIABLE,
+    completion,
+    pairs,
+    print_json,
+    use_float64,
+    with_look,
+)
+from neuralrace.cli.studies import check, explore, new, report, run, status
 from neuralrace.errors import NeuralRaceError
 
 __all__ = ["commands", "main", "pairs", "print_json", "use_float64", "with_look"]

@@ -5,21 +5,46 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from neuralrace.cli.completion import keys_of_study
 from neuralrace.errors import NeuralRaceError, require
-from neuralrace.text import plain
+from neuralrace.text import dotted, plain
 
 FAILED = 3
 """The exit code where all went on, and some cells failed or are missing."""
 
 STUDY = click.Path(path_type=Path)
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_NEURALRACE_COMPLETE"
+"""The variable of the environment in which a shell asks for words."""
+
+
+def _beginning(words: Iterable[str], begun: str) -> list[str]:
+    return [word for word in words if word.startswith(begun)]
+
+
+def _words(context: click.Context, name: str) -> list[str]:
+    """The words of an argument; click has not given them a name when an option is half typed."""
+    given = context.params.get(name) or ()
+    return [*map(str, given if isinstance(given, tuple) else (given,)), *context.args]
+
+
+def keys_of_study(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """The dotted keys that stand in the study on the line."""
+    files = _words(context, "file")
+    try:
+        content = tomllib.loads(Path(files[0]).read_text(encoding="utf-8")) if files else {}
+    except (OSError, ValueError):
+        return []
+    return _beginning((f"{key}=" for key, _ in dotted(content)), begun)
+
 
 CHANGES = click.option(
     "--set",
@@ -162,3 +187,21 @@ def use_float64() -> None:
 
     jax.config.update("jax_enable_x64", True)
     matplotlib.use("Agg")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    r"""Print the script that completes commands, options and names in a SHELL.
+
+    \b
+    In bash: echo 'eval "$(neuralrace completion bash)"' >> ~/.bashrc
+    In zsh:  echo 'eval "$(neuralrace completion zsh)"' >> ~/.zshrc
+    In fish: neuralrace completion fish > ~/.config/fish/completions/neuralrace.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    context = click.get_current_context()
+    kind = get_completion_class(shell)
+    assert kind is not None  # all shells above come with click
+    click.echo(kind(context.find_root().command, {}, "neuralrace", VARIABLE).source())

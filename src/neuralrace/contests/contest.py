@@ -192,7 +192,7 @@ class Contest(Result):
 
     @door
     def place(self, name: str) -> str:
-        """How much later than the first a candidate is, in words, or what is known of its time.
+        """Whether a candidate is first, how much later it is, or what is known of its time.
 
         ```python
         >>> import neuralrace as nr

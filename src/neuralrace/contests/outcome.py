@@ -290,6 +290,8 @@ def first_sentence(found: Contest) -> str:
 
 def place(found: Contest, name: str) -> str:
     """See `Contest.place`."""
+    if name in found.tied:
+        return "first" if len(found.tied) == 1 else "tie for first"
     entrant, margin = found.entrants[name], found.margins[name]
     if not np.isfinite(entrant.time):
         return entrant.lateness

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 from neuralrace import tasks
-from neuralrace.explorer.bounds import too_much
+from neuralrace.explorer.limits import too_much
 from neuralrace.study import LIMITS, StudyError
 
 Kind = Literal["number", "integer", "switch", "choice"]

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.bounds import check_training
+from neuralrace.explorer.limits import check_training
 from neuralrace.explorer.messages import curve, number
 from neuralrace.explorer.showing import Tell, rounded, texts
 from neuralrace.explorer.state import need, problem_of, without

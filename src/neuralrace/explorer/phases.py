@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer import bounds, limits
+from neuralrace.explorer import limits
 from neuralrace.explorer.catalogue import called
 from neuralrace.explorer.messages import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
@@ -45,7 +45,7 @@ def _axes(over: Any) -> list[dict[str, Any]]:
     )
     found = [_axis(one, f"over.{i}") for i, one in enumerate(over)]
     cells = int(np.prod([len(axis["values"]) for axis in found]))
-    bounds.within(cells <= limits.CELLS, "over", "this grid", f"{cells} contests", limits.CELLS)
+    limits.within(cells <= limits.CELLS, "over", "this grid", f"{cells} contests", limits.CELLS)
     if len({axis["key"] for axis in found}) < len(found):
         raise wrong(
             "over.1.key",
@@ -72,7 +72,7 @@ def _axis(one: Any, key: str) -> dict[str, Any]:
         "a key, start below stop, and a count of 2 or more",
         '{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}',
     )
-    bounds.within(count <= limits.PHASES, f"{key}.count", "this number", count, limits.PHASES)
+    limits.within(count <= limits.PHASES, f"{key}.count", "this number", count, limits.PHASES)
     first, last = float(low), float(high)  # type: ignore[arg-type]
     log = given.get("log") is True and first > 0
     values = np.geomspace(first, last, count) if log else np.linspace(first, last, count)

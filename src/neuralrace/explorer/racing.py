@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.contests import Contest, Entrant
+from neuralrace.contests import Contest, Entrant, leads
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.messages import curve, error_of, number
@@ -31,15 +31,7 @@ from neuralrace.reduction import Race, reduce
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of
-from neuralrace.study import (
-    LIMITS,
-    Problem,
-    StudyError,
-    Work,
-    contest_places,
-    contest_sentences,
-    race_sentence,
-)
+from neuralrace.study import LIMITS, Problem, StudyError, Work
 from neuralrace.text import numbered, plain
 from neuralrace.tolerances import EQUAL, LONGER
 from neuralrace.trajectory import Trajectory
@@ -58,6 +50,9 @@ MODES = 24
 
 ACCURATE = 1e-8
 """The relative tolerance of a step of races that are solved: curves are sent with six digits."""
+
+SAID = ("first", "lead", "limit")
+"""The sentences of a contest that a page shows, by id."""
 
 THRESHOLD = 0.9
 """A kept share below this is marked, as in `reln.Consistency.is_consistent`."""
@@ -145,7 +140,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
     solved = {name: _solution(entrant, times) for name, entrant in contest.entrants.items()}
     losses = {name: solution.loss[:POINTS] for name, solution in solved.items()}
     order = sorted(contest.times, key=contest.times.__getitem__)
-    names, places = list(problem.settings.gatings), contest_places(contest)
+    names = list(problem.settings.gatings)
     return found | {
         "times": times.tolist(),
         "end": number(times[POINTS - 1]),
@@ -158,7 +153,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             name: {
                 **_described(entrant, solved[name], problem.candidates[name]),
                 "margin": number(contest.margins[name]),
-                "place": places[name],
+                "place": contest.place(name),
                 "colour": colours()[names.index(name) % len(colours())],
             }
             for name, entrant in contest.entrants.items()
@@ -170,7 +165,8 @@ def _sentences(
     contest: Contest, times: np.ndarray, losses: Mapping[str, np.ndarray], failed: Mapping[str, Any]
 ) -> list[str]:
     """The contest in words, which say without whom it was held."""
-    said = contest_sentences(contest, times, losses)
+    every = contest.sentences(leads=leads(times, losses))
+    said = [each.text for each in every if each.id in SAID]
     if not failed or contest.winner is None:
         return said
     return [f"Without {', '.join(failed)}, {said[0]}", *said[1:]]
@@ -219,7 +215,7 @@ def _described(
         "loss": curve(solution.loss),
         "exact": race.is_exact,
         "residual": number(race.residual),
-        "reduction": race_sentence(race),
+        "reduction": race.sentences()[0].text,
         "notes": _notes(race),
         "pathways": pathways,
         "modes": modes,

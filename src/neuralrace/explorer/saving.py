@@ -21,9 +21,9 @@ import numpy as np
 from neuralrace import __version__
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer import bounds, limits
-from neuralrace.explorer.bounds import check_training
+from neuralrace.explorer import limits
 from neuralrace.explorer.catalogue import catalogue
+from neuralrace.explorer.limits import check_training
 from neuralrace.explorer.showing import Tell, colours, texts
 from neuralrace.explorer.state import (
     LEFT_OUT,
@@ -97,7 +97,7 @@ def study(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
         files = _saved(message.get("state"), trust)[0].files()
         return {"toml": files["study.toml"].decode(), "archive": _archive("study.zip", files)}
     if not isinstance(text, str) or len(text) > limits.TABLE:
-        raise bounds.too_much("toml", "this study", f"{type(text).__name__}", "250 kB of text")
+        raise limits.too_much("toml", "this study", f"{type(text).__name__}", "250 kB of text")
     content = parsed(text)
     notes = [f"The section [{name}] was left out." for name in LEFT_OUT if name in content]
     state = with_table(state_of(content), table)
@@ -131,7 +131,7 @@ def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:
     if set(files) == {"study.toml", "study.py"}:
         return None
     size = sum(map(len, files.values()))
-    bounds.within(size <= limits.REPORT, "", name, f"{size} bytes", f"{limits.REPORT} bytes")
+    limits.within(size <= limits.REPORT, "", name, f"{size} bytes", f"{limits.REPORT} bytes")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
@@ -228,7 +228,7 @@ def unpacked(archive: Any) -> tuple[str, dict[str, str] | None]:
         data = base64.b64decode(archive, validate=True) if isinstance(archive, str) else b""
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             names = file.namelist()
-            bounds.within(
+            limits.within(
                 len(names) <= MEMBERS, "zip", "this archive", f"{len(names)} files", MEMBERS
             )
             studies = sorted((n for n in names if n.endswith(".toml")), key=_place)
@@ -255,7 +255,7 @@ def _place(name: str) -> tuple[bool, int, str]:
 def _read(file: zipfile.ZipFile, name: str) -> str:
     with file.open(name) as member:
         data = member.read(4 * limits.TABLE + 1)  # at most four bytes a character
-    bounds.within(
+    limits.within(
         len(data) <= 4 * limits.TABLE,
         "zip",
         f"{name:.60}",

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.explorer import bounds, limits
+from neuralrace.explorer import limits
 from neuralrace.explorer.catalogue import check_builtin, default_state
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import Problem, Study, StudyError
@@ -60,7 +60,7 @@ def study_of(state: Any, questions: list[str], trust: Trust) -> Study:
 def problem_of(state: Any, questions: list[str], trust: Trust) -> Problem:
     """The study that a state describes, built and within all limits."""
     problem = study_of(state, questions, trust).check()
-    bounds.check_problem(problem)
+    limits.check_problem(problem)
     return problem
 
 
@@ -100,7 +100,7 @@ def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
     """The sections of a state as a study has them, and the folder of its files."""
     state = checked(state)
     table, view = state.get("table"), state.get("view")
-    bounds.within(
+    limits.within(
         len(repr(view)) <= limits.VIEW,
         "view",
         "what the page keeps",
@@ -108,7 +108,7 @@ def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
         "20 kB",
     )
     given = {k: v for k, v in state.items() if k not in ("table", "view", *LEFT_OUT)}
-    bounds.check_values(given)
+    limits.check_values(given)
     folder = trust.folder if table is None else put_table(table, trust)
     for place, section in _parts(given):
         for name in {"file", "python", "checkpoint"} & set(section):
@@ -232,7 +232,7 @@ def put_table(table: Any, trust: Trust) -> Path:
         )
     if len(text) > limits.TABLE:
         got = f"{len(text)} characters"
-        raise bounds.too_much("table", "this table", got, f"{limits.TABLE} characters")
+        raise limits.too_much("table", "this table", got, f"{limits.TABLE} characters")
     need(
         TABLE_NAME.fullmatch(name) and ".." not in name,
         "table.name",
@@ -242,7 +242,7 @@ def put_table(table: Any, trust: Trust) -> Path:
         "for example fruit.csv",
     )
     lines = text.count("\n") + 1
-    bounds.within(
+    limits.within(
         lines <= 2 * limits.SAMPLES,
         "table",
         "this table",

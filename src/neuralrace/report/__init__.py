@@ -1,7 +1,6 @@
 """Reports: plain values in, one HTML page with its data files beside it out."""
 
 from neuralrace.report.keeping import from_json, to_json
-from neuralrace.report.making import provenance
 from neuralrace.report.markup import html
 from neuralrace.report.page import (
     DEFAULT,
@@ -20,7 +19,7 @@ from neuralrace.report.page import (
     Text,
 )
 from neuralrace.report.parts import curves_of, equations_of
-from neuralrace.report.writing import write
+from neuralrace.report.writing import provenance, write
 
 __all__ = [
     "DEFAULT",

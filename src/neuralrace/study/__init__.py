@@ -1,16 +1,10 @@
 """Studies: a question in a file, its answers, and a report on them."""
 
 from neuralrace.study.again import Rewritten, write_again
-from neuralrace.study.answers import (
-    Answer,
-    contest_places,
-    contest_sentences,
-    race_sentence,
-)
+from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
-from neuralrace.study.document import value_of
+from neuralrace.study.document import LIMITS, value_of
 from neuralrace.study.files import read_masks, read_table, read_task
-from neuralrace.study.limits import LIMITS
 from neuralrace.study.naming import feature_names
 from neuralrace.study.new import draft, new_study
 from neuralrace.study.places import StudyError
@@ -36,12 +30,9 @@ __all__ = [
     "StudyError",
     "SweepResult",
     "Work",
-    "contest_places",
-    "contest_sentences",
     "draft",
     "feature_names",
     "new_study",
-    "race_sentence",
     "read_masks",
     "read_table",
     "read_task",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,10 +87,21 @@ class Problem:
         lines.append(f"questions: {', '.join(self.settings.answerable)}")
         lines += [f"{name} is left out: {error.reason}" for name, error in self.refused.items()]
         if self.settings.sweep is not None:
-            from neuralrace.study.grid import sweep_sentence
-
             lines.append(sweep_sentence(self.settings))
         return tuple(lines)
+
+
+def sweep_sentence(settings: Settings) -> str:
+    """What a sweep computes: its cells, what is varied, seeds and batches."""
+    from neuralrace.sweeps import Definition
+
+    sweep = settings.sweep
+    assert sweep is not None
+    axes = {**{key: len(values) for key, values in sweep.axes.items()}, "seed": sweep.seeds}
+    batches = Definition.count(axes, sweep.batch)
+    told = " × ".join(f"{name} ({count})" for name, count in axes.items())
+    many = f"{batches} batches" if batches > 1 else "one batch"
+    return f"sweep: {math.prod(axes.values())} cells, {told}, in {many} of at most {sweep.batch}"
 
 
 def build(settings: Settings, document: Document) -> Problem:

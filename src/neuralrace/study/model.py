@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from neuralrace.study.limits import LIMITS
+from neuralrace.study.document import LIMITS
 from neuralrace.study.options import (
     ContestOptions,
     DiscoverOptions,

@@ -16,7 +16,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from neuralrace.study.limits import LIMITS
+from neuralrace.study.document import LIMITS
 from neuralrace.study.sections import (
     Limit,
     Names,

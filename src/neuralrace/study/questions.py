@@ -209,7 +209,7 @@ _QUESTIONS = (
     ),
     Question(
         "modes",
-        "modes",
+        "theory",
         ("races", "modes"),
         (
             Output("modes_NAME", "how many modes this gating learns"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,8 +17,7 @@ from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
 from neuralrace.study.copies import SCRIPT, check_modules, copied_files
 from neuralrace.study.document import Document, read_document, to_toml
-from neuralrace.study.grid import check_grid
-from neuralrace.study.places import StudyError, collected, raise_all
+from neuralrace.study.places import Place, StudyError, collected, raise_all
 from neuralrace.study.plan import training_options
 
 if TYPE_CHECKING:
@@ -123,9 +124,12 @@ class Study:
         Training follows JAX's precision: turn on float64 first, as the command line does, or set
         `training.dtype`.
         """
-        from neuralrace.study.run import run
+        from neuralrace.study.result import Result
+        from neuralrace.study.work import Work, answered
 
-        return run(self, tell or (lambda line: None))
+        begin, problem = time.perf_counter(), self.check()
+        answers, refused = answered(Work(problem, tell or (lambda line: None)), shown=True)
+        return Result(self, problem, answers, time.perf_counter() - begin, refused)
 
     @door
     def sweep(
@@ -236,3 +240,37 @@ class Study:
     def schema() -> dict[str, Any]:
         """The JSON schema of a study, with which editors complete and check the file."""
         return need_pydantic().schema()
+
+
+def check_grid(settings: Settings, document: Document) -> Iterator[StudyError]:
+    """What is wrong with a sweep, a phase diagram or the small version of a study.
+
+    Every value of every axis by itself must make a study that can be built.
+    """
+    place, diagram = document.place, settings.phase_diagram
+    axes = [(key, values, place / "sweep" / "over" / key) for key, values in settings.axes.items()]
+    if diagram is not None:
+        axes.append((diagram.key, diagram.points, place / "phase_diagram" / "key"))
+    for key, values, where in axes:  # the first thing that is wrong
+        every = (e for value in values for e in _check_changes({key: value}, document, where))
+        yield from islice(every, 1)
+    if settings.quick:
+        yield from _check_changes(settings.quick, document, place / "quick")
+
+
+def _check_changes(
+    changes: Mapping[str, Any], document: Document, place: Place
+) -> Iterator[StudyError]:
+    """The changed study can be built; what is wrong with it is an error of this place."""
+    plain = {k: v for k, v in document.content.items() if k not in ("sweep", "quick")}
+    try:
+        made = Document(plain, document.file, document.folder).changed(changes, "sweep")
+        build(settings_of(made), made)
+    except StudyError as error:
+        said = ", ".join(f"{k} = {v!r:.40}" for k, v in changes.items())
+        yield place.error(
+            f"with {said:.120} the study is wrong: {error.key}: {error.problem}",
+            got=error.got,
+            wanted=error.wanted,
+            fix=error.fix,
+        )

@@ -24,10 +24,9 @@ from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
 from neuralrace.study.plan import key_of, plain, record_of, training_options
 from neuralrace.study.questions import OUTPUTS, TRAINED, output_of
-from neuralrace.study.run import answered
 from neuralrace.study.steps import value
 from neuralrace.study.sweep_page import SEED, in_order, short_name, sweep_page, sweep_sentences
-from neuralrace.study.work import Work
+from neuralrace.study.work import Work, answered
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
@@ -19,10 +19,14 @@ from neuralrace.reduction import Race, reduce
 from neuralrace.reln import Discovery
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
-from neuralrace.study.places import Place
+from neuralrace.study.places import Place, StudyError
 from neuralrace.study.plan import STEPS, Seeds, count_of, learning_rate, start_keys
+from neuralrace.study.questions import QUESTIONS
 from neuralrace.study.steps import entries, value
 from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from neuralrace.study.answers import Answer
 
 
 @final
@@ -235,3 +239,28 @@ class _Library(SimpleNamespace):
 def members(runs: Trajectory) -> list[Trajectory]:
     """The single runs of an ensemble over seeds."""
     return [runs.isel(seed=i) for i in range(len(runs.axes["seed"]))]
+
+
+def answered(work: Work, *, shown: bool) -> tuple[dict[str, Answer], dict[str, StudyError]]:
+    """The answers by question, and why each of the others is left out.
+
+    With `shown`, what a report shows is made as well. Where no question has an answer, the first
+    error is raised.
+    """
+    answers: dict[str, Answer] = {}
+    refused = work.problem.refused
+    for question, row in QUESTIONS.items():
+        if not work.asks(question):
+            continue
+        work.tell(f"{question} …")
+        try:
+            with (work.problem.place / "questions").blamed(f"leave out {question!r}"):
+                made = row.answer(work)
+                _ = made.parts if shown else ()
+            answers[question] = made
+        except StudyError as error:
+            error.add_note(f"while answering {question!r}")
+            refused[question] = error
+    if not answers:
+        raise next(iter(refused.values()))
+    return answers, refused

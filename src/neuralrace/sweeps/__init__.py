@@ -7,8 +7,8 @@ labelled dataset. The same call continues after a kill at any moment.
 from neuralrace.sweeps.cell_file import CellFile as CellFile
 from neuralrace.sweeps.cells import Failure as Failure
 from neuralrace.sweeps.definition import Definition as Definition
-from neuralrace.sweeps.status import Status as Status
-from neuralrace.sweeps.status import status as status
+from neuralrace.sweeps.store import Status as Status
+from neuralrace.sweeps.store import status as status
 from neuralrace.sweeps.sweep import Sweep as Sweep
 from neuralrace.sweeps.sweep import open_sweep as open_sweep
 from neuralrace.sweeps.sweep import sweep as sweep

@@ -35,11 +35,11 @@ def picture_size() -> tuple[float, float]:
 class Answer(Result):
     """The answer to one question of a study.
 
-    `result` has its table and its sentences; those whose ids are in `short` stand at the top of the
-    report, or the first one. `parts` are what the report shows of
-    it; they are made on first use, because a sweep needs the `numbers` alone. `value` is the
-    library's own object, such as a `Contest`. `data` are tables to keep as netCDF, by the name of
-    the file.
+    `result` has its table and its sentences, of which those with ids in `without` are left out, and
+    those in `short`, or the first one, stand at the top of the report. `parts` are what the report
+    shows of it; they are made on first use, because a sweep needs the `numbers` alone. `value` is
+    the library's own object, such as a `Contest`. `data` are tables to keep as netCDF, by the name
+    of the file.
 
     ```python
     >>> import neuralrace as nr
@@ -61,6 +61,7 @@ class Answer(Result):
     numbers: Mapping[str, float]
     value: Any
     short: Collection[str] = ()
+    without: Collection[str] = ()
     data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
 
     @cached_property
@@ -77,7 +78,7 @@ class Answer(Result):
 
     def sentences(self) -> tuple[Sentence, ...]:
         """The answer in words, the most important sentence first."""
-        return self.result.sentences()
+        return tuple(each for each in self.result.sentences() if each.id not in self.without)
 
     @door
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
@@ -140,6 +141,42 @@ class Several(Result, Generic[R]):
     def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
         """The first result."""
         return next(iter(self.results.values())).plot(ax=ax)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Beside(Result, Generic[R]):
+    """A result of the library, with what the study knows besides, `said` after its first sentence.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.study.answers.answer import Beside
+    >>> run = nr.Trajectory([0, 1], [1.0, 0.5])
+    >>> compared, said = nr.compare(run, run), (nr.results.Sentence("short", "They are short."),)
+    >>> [each.id for each in Beside(compared, said).sentences()]
+    ['apart', 'short']
+
+    ```
+    """
+
+    found: R
+    said: Sequence[Sentence]
+
+    def frame(self) -> pandas.DataFrame:
+        """That of the result."""
+        return self.found.frame()
+
+    def _printed(self) -> pandas.DataFrame | None:
+        return self.found._printed()
+
+    def sentences(self) -> tuple[Sentence, ...]:
+        """Its first sentence, what is said besides, and its others."""
+        first, *rest = self.found.sentences()
+        return first, *self.said, *rest
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
+        """That of the result."""
+        return self.found.plot(ax=ax)
 
 
 def printed(*results: Result) -> Section:

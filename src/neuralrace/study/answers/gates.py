@@ -10,20 +10,23 @@ import numpy as np
 from neuralrace.plot import style
 from neuralrace.reln import Discovery
 from neuralrace.report import Curve, Curves, Part, Picture, Table
-from neuralrace.study.answers.answer import PICTURE, Answer, printed
+from neuralrace.results import Sentence
+from neuralrace.study.answers.answer import PICTURE, Answer, Beside, printed
 from neuralrace.study.answers.matches import Matches, matched_gatings
-from neuralrace.study.answers.results import Discovered, Explained, Typed
+from neuralrace.study.answers.results import gates_and_curves
 from neuralrace.study.questions import TRAINED
 from neuralrace.study.work import Work, members
+from neuralrace.text import numbered, percent
 from neuralrace.trajectory import compare
 
 
 def discover(work: Work) -> Answer:
     """The gates in the activity of the ReLU networks."""
     found, matches = work.discovered, matched_gatings(work, work.discovered)
+    words = Sentence("words", f"{'; '.join(found.in_words)}.")
     there = sum(len(patterns) for patterns in found.patterns.values())
     numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
-    told = Discovered(found, matches)
+    told = Beside(found, [words, *matches.sentences()])
 
     def parts() -> list[Part]:
         table = Table.of(found, "Pathways found", "gates.csv")
@@ -82,9 +85,13 @@ def types(work: Work) -> Answer:
     numbers = {"types_gap": compare(found.wide, found.trajectory).mean}
     relu = work.relu if work.asks(*TRAINED) else None
     runs = [] if relu is None else members(relu)
-    told = Typed(found, [compare(run, found.trajectory).mean for run in runs])
+    said: list[Sentence] = []
     if runs:
-        numbers["types_distance"] = float(np.mean(told.away))
+        away = float(np.mean([compare(run, found.trajectory).mean for run in runs]))
+        numbers["types_distance"] = away
+        who = numbered(len(runs), "trained ReLU network", "one")
+        said = [Sentence("networks", f"The loss of {who} is {percent(away)} from it on average.")]
+    told = Beside(found, said)
 
     def parts() -> list[Part]:
         losses = Curves(
@@ -126,7 +133,8 @@ def explain(work: Work) -> Answer:
         name = own if row.kind == "gating" else row.kind
         numbers[f"error_{name}"] = float(row.error)
     matches = matched_gatings(work, work.discovered).matches if work.asks("discover") else []
-    told = Explained(found, work.count, matches)
+    both = {"missed": found.just_missed, "both": gates_and_curves(matches, found)}
+    told = Beside(found, [Sentence(name, text) for name, text in both.items() if text])
 
     def parts() -> list[Part]:
         curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.contests import Contest, Lead
-from neuralrace.errors import check_kind
 from neuralrace.explanation import Explanation
-from neuralrace.reduction import ModeTable, Race
-from neuralrace.reln import Certificate, Discovery, NeuronTypes
+from neuralrace.reduction import Race
+from neuralrace.reln import Certificate
 from neuralrace.report import curves_of
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
-from neuralrace.study.answers.answer import R, Several, time_range, to_spread
-from neuralrace.study.answers.matches import Match, Matches
+from neuralrace.study.answers.answer import Several, time_range, to_spread
+from neuralrace.study.answers.matches import Match
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import CONFIRMS, EQUAL, REMAINS
 from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_time
@@ -25,7 +23,6 @@ from neuralrace.trajectory import Comparison, Trajectory, crossing_time, half_ti
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @final
@@ -125,8 +122,9 @@ def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
 class Predicted(Result):
     """The loss of gated networks from their initial weights: how far it is off, for each of them.
 
-    `theory` compares each with its prediction, `follows` each ReLU network, if there are some;
-    `apart` is how far these are from each other. `batch_size` is that of the training.
+    `theory` compares each with its prediction, by the `race` of the gating `name`; `follows` each
+    ReLU network, if there are some; `apart` is how far these are from each other. `batch_size` is
+    that of the training.
     """
 
     name: str
@@ -155,7 +153,7 @@ class Predicted(Result):
         return self.frame().drop(columns=["start", "end", "whole"])
 
     def sentences(self) -> tuple[Sentence, ...]:
-        """How near ReLU networks come, how near the gated ones, what remains, and the gating."""
+        """How near ReLU networks come, how near the gated ones, and what remains."""
         off = f"the loss of the gated network is off by {percent(mean(self.theory))} of the "
         off += f"initial loss on average, and by {percent(max(c.max for c in self.theory))} at most"
         said = f"Predicted from the initial weights, with nothing fitted, {off}."
@@ -165,8 +163,7 @@ class Predicted(Result):
         if mean(self.theory) > REMAINS:
             text = remaining_error(bool(self.race.is_exact), self.batch_size)
             found.append(Sentence("remaining", text))
-        gating = Sentence("gating", f"The gating {self.name} {race_sentence(self.race)}")
-        return *self._networks(), *found, gating
+        return *self._networks(), *found
 
     def _networks(self) -> list[Sentence]:
         if not self.follows:
@@ -219,10 +216,14 @@ class Certified(Result):
 
     def frame(self) -> pandas.DataFrame:
         """The rows of all certificates."""
-        return Several({i + 1: c for i, c in enumerate(self.certificates)}, "seed").frame()
+        return self._by_seed.frame()
+
+    @property
+    def _by_seed(self) -> Several[Certificate]:
+        return Several({i + 1: c for i, c in enumerate(self.certificates)}, "seed")
 
     def sentences(self) -> tuple[Sentence, ...]:
-        """Whether it is the same function, how far the outputs are apart, and those of seeds."""
+        """Whether it is the same function, and what every certificate says."""
         off, other = (outputs_mean(those) for those in (self.certificates, self.floors))
         same = f"is not the same function (MHS Definition 3.1): its outputs are {percent(off)} off"
         same += " on average"
@@ -232,17 +233,7 @@ class Certified(Result):
             ratio = off / other if other else np.inf
             times = f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2g}"
             same += f", {times} times as far as those of another seed of the ReLU network"
-        text = (
-            f"On every sample at every moment, the outputs of the gating {self.name} are "
-            f"{percent(off)} from those of the ReLU network on average and "
-            f"{percent(max(c.outputs_max for c in self.certificates))} at most, as parts of its "
-            "initial root mean square error √(2 L(0))."
-        )
-        said = {"same": f"The gated network {same}.", "outputs": text}
-        if self.floors:
-            most = percent(max(c.outputs_max for c in self.floors))
-            said["floor"] = f"Two seeds of the ReLU network are {percent(other)} and {most} apart."
-        return tuple(Sentence(*pair) for pair in said.items())
+        return Sentence("same", f"The gated network {same}."), *self._by_seed.sentences()
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """The first certificate."""
@@ -252,168 +243,6 @@ class Certified(Result):
 def outputs_mean(those: Sequence[Certificate]) -> float:
     """The mean distance of outputs; NaN of none."""
     return float(np.mean([c.outputs_mean for c in those])) if those else np.nan
-
-
-# ---- gatings ------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Reduced(Several[Race]):
-    """The races of all gatings; `followed` is the gating that other answers are about."""
-
-    followed: str | None = None
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """What every gating reduces to."""
-        return tuple(
-            Sentence(
-                "followed" if name == self.followed else "reduces", f"{name} {race_sentence(race)}"
-            )
-            for name, race in self.results.items()
-        )
-
-
-def race_sentence(race: Race) -> str:
-    """What a gating reduces to, and how exact that is.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> nr.study.race_sentence(nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor())))
-    'reduces to 4 independent scalar modes, exactly: no coupling is dropped.'
-
-    ```
-    """
-    check_kind("race", race, Race, "nr.reduce(arch, data)")
-    scalar, count = sum(block.is_scalar for block in race.blocks), len(race.blocks)
-    if not race.reduces:
-        return "does not reduce: one block holds all, and is solved as it is."
-    some = f", {scalar} of them scalar" * bool(scalar)
-    kind = "scalar modes" if scalar == count else f"blocks{some}"
-    what = f"reduces to {count} independent {kind}"
-    if count == 1:
-        what = f"reduces to one {'scalar mode' if scalar else 'block'}"
-    how = (
-        "exactly: no coupling is dropped"
-        if race.is_exact
-        else f"approximately: couplings up to {race.residual:.1e} are dropped"
-    )
-    return f"{what}, {how}."
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Ordered(Several[ModeTable]):
-    """The modes of all gatings, learned with a `learning_rate`."""
-
-    learning_rate: float = 1.0
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """What the tables say, and what their unit of time is."""
-        clock = f"One unit of t is {1 / self.learning_rate:.4g} steps of gradient descent at this "
-        return *super().sentences(), Sentence("clock", f"{clock}learning rate.")
-
-
-# ---- gates of ReLU networks ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Told(Result, Generic[R]):
-    """A result of the library, `found`, with more to say of it."""
-
-    found: R
-
-    def frame(self) -> pandas.DataFrame:
-        """That of the result."""
-        return self.found.frame()
-
-    def _printed(self) -> pandas.DataFrame | None:
-        return self.found._printed()
-
-    def plot(self, *, ax: Axes | None = None) -> Axes | Figure:
-        """That of the result."""
-        return self.found.plot(ax=ax)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Contested(Told[Contest]):
-    """A contest and who leads at other losses; `beside`, below an answer about the network."""
-
-    leads: Sequence[Lead]
-    beside: bool
-
-    @property
-    def caption(self) -> str:
-        """What the times of its table refer to."""
-        found = self.found
-        levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in found.entrants.values()}))
-        learns = " Learns: the share of the loss that these gates can learn."
-        shown = "learns" in found._printed()
-        return f"Time to a loss of {levels}; start: {found.start}.{learns * shown}"
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """Those of the contest; its caption and the study say what they refer to."""
-        said = (s for s in self.found.sentences(leads=self.leads) if s.id not in ELSEWHERE)
-        among = "Among gatings, " * self.beside
-        return tuple(Sentence(s.id, among * (s.id == "first") + s.text) for s in said)
-
-
-ELSEWHERE = ("basis", "unchecked")
-"""Sentences of a contest of which the caption of its table, or the study, says more."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Discovered(Told[Discovery]):
-    """Gates that were found, and the gatings of the study that match them."""
-
-    matches: Matches
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """What was found, which gating is nearest to it, and what else to know."""
-        first, *rest = self.found.sentences()
-        words = Sentence("words", f"{'; '.join(self.found.in_words)}.")
-        return first, words, *self.matches.sentences(), *rest
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Typed(Told[NeuronTypes]):
-    """Types of neurons, and how far the loss of each trained ReLU network is from theirs."""
-
-    away: Sequence[float] = ()
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """What the types are, how far networks are from them, and what else to know."""
-        first, *rest = self.found.sentences()
-        if not self.away:
-            return first, *rest
-        who = numbered(len(self.away), "trained ReLU network", "One")
-        text = f"{who} {'is' if len(self.away) == 1 else 'are'} "
-        text += f"{percent(float(np.mean(self.away)))} from it."
-        return first, Sentence("networks", text), *rest
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Explained(Told[Explanation]):
-    """Explanations of the first of `count` networks, and gatings that match the gates found."""
-
-    count: int
-    matches: Sequence[Match] = ()
-
-    def sentences(self) -> tuple[Sentence, ...]:
-        """What to use, what just misses, how gates and curves agree, and what else to know."""
-        found = self.found
-        advice, *more = [each for each in found.sentences() if each.id != "made"]
-        which = f" (network 1 of {self.count})" if self.count > 1 else ""
-        both = {"missed": found.just_missed, "both": gates_and_curves(self.matches, found)}
-        return (
-            Sentence("advice", f"{advice.text.removesuffix('.')}{which}."),
-            *(Sentence(name, text) for name, text in both.items() if text),
-            *more,
-        )
 
 
 def gates_and_curves(matches: Sequence[Match], found: Explanation) -> str:

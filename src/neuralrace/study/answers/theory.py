@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest, Entrant, leads, moments
-from neuralrace.errors import check_kind
-from neuralrace.reduction import Race, Start
+from neuralrace.contests import Contest, Entrant
+from neuralrace.reduction import ModeTable, Race, Start
 from neuralrace.report import (
     Code,
     Curve,
@@ -19,12 +17,14 @@ from neuralrace.report import (
     Part,
     Section,
     Table,
+    curves_of,
     equations_of,
 )
-from neuralrace.study.answers.answer import Answer, printed
-from neuralrace.study.answers.results import Contested, Reduced
+from neuralrace.study.answers.answer import Answer, Several, printed
+from neuralrace.study.plan import learning_rate
 from neuralrace.study.work import Work
 from neuralrace.text import numbered
+from neuralrace.tolerances import LONGER
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
@@ -34,6 +34,9 @@ SHORT = ("first", "never", "kept", "expected", "limit", "lead")
 
 BESIDE = ("first", "never", "kept")
 """Those that stand there below the answer about the ReLU network."""
+
+PRINTED = ("legend", "more", "variables")
+"""Sentences of a race about the table that it prints."""
 
 BLOCKS = 12
 """More blocks than this, of all gatings together, are folded away with their equations."""
@@ -46,19 +49,11 @@ def contest(work: Work) -> Answer:
     """Which gating learns first, by how much, and whether a ReLU network would keep its gates."""
     found = work.contest
     check = found.check() if work.settings.contest.check else None
-    entrants = dict(found.entrants)
-    if check is not None and check.reference is not None:
-        entrants.setdefault(ALIGNED, check.reference)
-    losses = _losses(entrants)
-    curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
-    every = leads(losses.curves[0].x, curves) if curves else ()
-    beside = work.asks("relu")  # which is about the network itself
-    told = Contested(found, every, beside)
 
     def parts() -> list[Part]:
-        _ = found.leads  # which the library prints too
-        table = Table.of(told, told.caption, "contest.csv")
-        return [table, losses, *([] if check is None else [printed(found)])]
+        _ = found.leads  # which its sentences have from then on
+        table = Table.of(found, "Learning times", "contest.csv")
+        return [table, *_losses(found), *([] if check is None else [printed(found)])]
 
     numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
@@ -66,67 +61,24 @@ def contest(work: Work) -> Answer:
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     title = "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?"
-    short = BESIDE if beside else SHORT
-    return Answer("contest", title, told, parts, numbers, found, short=short)
+    short = BESIDE if work.asks("relu") else SHORT  # which is about the network itself
+    without = ("unchecked",)  # as the study asks for it
+    return Answer("contest", title, found, parts, numbers, found, short=short, without=without)
+
+
+def _losses(found: Contest) -> list[Part]:
+    """The predicted losses of all candidates, and of the reference where there is one."""
+    runs = dict(found.curves)
+    if found.checked is not None and found.checked.curve is not None:
+        runs.setdefault(ALIGNED, found.checked.curve)
+    alt = f"Predicted losses over time of {', '.join(runs)}."
+    caption, file = "Predicted losses", "contest_losses.csv"
+    return [curves_of(runs, caption=caption, alt=alt, file=file)] if runs else []
 
 
 def _known_time(entrant: Entrant) -> float:
     """When a gating reaches the criterion: infinite if never, NaN where that is not known."""
     return np.nan if entrant.is_unknown else float(entrant.time)
-
-
-def contest_places(found: Contest) -> dict[str, str]:
-    """Which place each gating has, in words: who is first, and how much later the others are.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> data = nr.tasks.extended_xor(0.2)
-    >>> linear, xor = nr.tasks.linear_pathways(data), nr.tasks.xor_pathways(data)
-    >>> nr.study.contest_places(nr.contest({"linear": linear, "xor": xor}))
-    {'linear': '4 times as long', 'xor': 'first'}
-    >>> nr.study.contest_places(nr.contest({"xor": xor, "again": xor}))
-    {'xor': 'tie for first', 'again': 'tie for first'}
-
-    ```
-    """
-    check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
-    best = "first" if len(found.tied) == 1 else "tie for first"
-    return {name: best if name in found.tied else found.place(name) for name in found.entrants}
-
-
-def contest_sentences(
-    found: Contest, times: np.ndarray, losses: Mapping[str, np.ndarray]
-) -> list[str]:
-    """A contest in words: who is first, where another leads, what the winner cannot learn.
-
-    `losses` are the predicted losses of all candidates at `times`.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> data, times = nr.tasks.extended_xor(0.5), np.linspace(0, 30, 301)
-    >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
-    ...                     "xor": nr.tasks.xor_pathways(data)})
-    >>> losses = {n: e.race.solve(times=times, start=e.start).loss
-    ...           for n, e in found.entrants.items()}
-    >>> nr.study.contest_sentences(found, times, losses)
-    ['xor is predicted to learn first, at t = 13.46; linear 56 % later.']
-
-    ```
-    """
-    check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
-    said = found.sentences(leads=leads(times, losses))
-    return [s.text for s in said if s.id in ("first", "lead", "limit")]
-
-
-def _losses(entrants: Mapping[str, Any]) -> Curves:
-    times = moments(entrants.values())
-    curves = [
-        Curve(name, times, e.race.solve(times=times, start=e.start).loss, "theory")
-        for name, e in entrants.items()
-    ]
-    caption = "Predicted losses"
-    alt = f"Predicted losses over time of {', '.join(entrants)}."
-    return Curves(curves, caption=caption, alt=alt, file="contest_losses.csv")
 
 
 # ---- reduction ----------------------------------------------------------------------------------
@@ -138,10 +90,9 @@ def reduce(work: Work) -> Answer:
     asked_first = work.asks("contest")
     asked = work.asks("predict", "certify") or (asked_first and work.contest.winner)
     followed = work.followed if asked else None  # the gating that the other answers are about
-    found, count = (
-        Reduced(races, "gating", followed),
-        sum(len(race.blocks) for race in races.values()),
-    )
+    first = sorted(races, key=lambda name: name != followed)
+    found = Several({name: races[name] for name in first}, "gating")
+    count = sum(len(race.blocks) for race in races.values())
 
     def parts() -> list[Part]:
         starts = {n: e.start for n, e in work.contest.entrants.items()} if asked_first else {}
@@ -157,8 +108,17 @@ def reduce(work: Work) -> Answer:
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
-    short = ("followed",) if followed in races else ("reduces",)
-    return Answer("reduce", "What are the equations?", found, parts, numbers, races, short=short)
+    short = () if followed in races else ("blocks",)
+    return Answer(
+        "reduce",
+        "What are the equations?",
+        found,
+        parts,
+        numbers,
+        races,
+        short=short,
+        without=PRINTED,
+    )
 
 
 def _page_of(race: Race, name: str, start: Start | None) -> list[File]:
@@ -175,3 +135,64 @@ def race_parts(race: Race) -> list[Part]:
     if sum(isinstance(part, Equation) for part in parts) > SYSTEMS:
         parts = [Section("Equations", parts, folded=True)]
     return [*parts, printed(race), Section("LaTeX", [Code(race.latex())], folded=True)]
+
+
+# ---- modes --------------------------------------------------------------------------------------
+
+
+SURE = ("tie", "sure", "alike", "unnamed")
+"""The sentences of a table that say how sure its order is."""
+
+
+def modes(work: Work) -> Answer:
+    """Which distinctions every gating learns, in which order, and which neighbours are ties."""
+    races, tables = work.reduced, work["modes"]
+    unit = f"a unit of time is {1 / learning_rate(work.settings.training):.4g} steps"
+
+    def parts() -> list[Part]:
+        shown: list[Part] = []
+        for name, table in tables.items():
+            about = f"{_about(table, f'Modes of {name}, the first to be learned first')}; {unit}"
+            shown += [Table.of(table, about, f"modes_{name}.csv")]
+            shown += [_strengths(races[name], table, name)]
+        return [*shown, printed(*tables.values())]
+
+    title, short = "Which distinctions are learned first?", ("order", *SURE)
+    found, numbers = Several(tables, "gating"), _numbers(tables)
+    return Answer("modes", title, found, parts, numbers, tables, short=short)
+
+
+def _about(table: ModeTable, caption: str) -> str:
+    about = f"{caption}. s is the drive; half-time, the time to half of the final strength"
+    if len(table.seed_times):
+        starts = numbered(len(table.seed_times), "random start")
+        about += f"; least and largest, its range over {starts}"
+    return about
+
+
+def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
+    """The strength of every mode that has a closed form."""
+    form = race.closed_form(table.start)
+    last = np.nanmax(table.half_time, initial=0.0) or 1.0
+    times = np.linspace(0, LONGER * last, 301)
+    curves = [
+        Curve(mode, times, form.modes[mode].value(times), "theory")
+        for mode in table.names
+        if mode in form.modes
+    ]
+    caption = f"Strength of the modes of {name}"
+    alt = f"{caption} over time: {table.sentences()[0].text}"
+    return Curves(curves, ylabel="strength", caption=caption, alt=alt, file=f"modes_{name}_t.csv")
+
+
+def _numbers(found: Mapping[str, ModeTable]) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for name, table in found.items():
+        known = table.half_time[np.isfinite(table.half_time)]
+        numbers |= {
+            f"modes_{name}": float(len(table.names)),
+            f"first_mode_{name}": float(known.min()) if known.size else np.nan,
+            f"last_mode_{name}": float(known.max()) if known.size else np.nan,
+            f"ties_{name}": float(len(table.ties)),
+        }
+    return numbers

@@ -34,8 +34,8 @@ from neuralrace.report import (
     Table,
     Text,
     chart,
-    making,
     markup,
+    writing,
 )
 from tests.test_errors import refuses, says
 
@@ -431,13 +431,13 @@ def test_gaps_and_axes_without_a_value_can_be_drawn():
     ax = chart.drawn_curves(logarithmic)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     nothing = Curves([Curve("a", [0, 1], [np.nan, np.nan]), Curve("b", [0], [0.0])], ylog=True)
-    assert b"<svg" in chart.drawing(nothing)
+    assert b"<svg" in chart.drawings(nothing)["svg"]
 
 
 @pytest.mark.parametrize("text", ["$x", "a_b", "_hidden", "$\\frac$", "ε % #"])
 def test_texts_of_a_drawing_are_not_formulas(text):
     curves = Curves([Curve(text, [0, 1], [1.0, 2.0])], xlabel=text, ylabel=text)
-    assert b"<svg" in chart.drawing(curves)
+    assert b"<svg" in chart.drawings(curves)["svg"]
 
 
 def test_the_numbers_on_the_page_are_those_of_the_curves():
@@ -625,20 +625,20 @@ def _count(race, start, mode, equation):
 
 
 def test_the_commit_is_that_of_the_source(tmp_path):
-    assert making.commit(tmp_path) == ""
+    assert writing.commit(tmp_path) == ""
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "init", "-q"], check=True)
-    assert making.commit(package) == "", "not tracked there"
+    assert writing.commit(package) == "", "not tracked there"
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "x"], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    assert making.commit(package)
-    assert head.startswith(making.commit(package))
+    assert writing.commit(package)
+    assert head.startswith(writing.commit(package))
     (package / "__init__.py").write_text("x = 1")
-    assert making.commit(package).endswith("+")
+    assert writing.commit(package).endswith("+")
 
 
 def test_provenance_is_collected():

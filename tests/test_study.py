@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import neuralrace as nr
 from neuralrace import cli, report
 from neuralrace.study import expressions
-from neuralrace.study.answers.gates import in_order
-from neuralrace.study.answers.matches import match_patterns, nearest_sentences
+from neuralrace.study.answers.gates import in_order, match_patterns, nearest_sentences
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
 from neuralrace.study.questions import QUESTIONS

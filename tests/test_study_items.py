@@ -144,7 +144,7 @@ def test_modes_say_order_times_ties_and_twins(things):
     assert table.outputs == PROPERTIES
     twins = [text for id, text in said.items() if id.endswith("alike")]
     assert len(twins) == 1 and "robin" in twins[0] and "wren" in twins[0] and "dog" not in twins[0]
-    assert re.search(r"\b10 steps\b", texts(answer.sentences())[-1])
+    assert re.search(r"\b10 steps\b", answer.parts[0].caption)
     assert answer.numbers["modes_graph"] == len(table.names)
     assert answer.numbers["first_mode_graph"] == table.half_time[0]
     assert result["modes"].frame()["half_time"].to_list() == table.half_time.tolist()

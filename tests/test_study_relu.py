@@ -124,7 +124,7 @@ def test_predicted_and_trained_times_of_a_sweep_are_in_one_chart():
 
 
 def test_runs_in_which_the_loss_has_hardly_fallen_do_not_confirm_a_prediction():
-    from neuralrace.study.answers.results import Predicted
+    from neuralrace.study.answers.networks import Predicted
 
     data = nr.Dataset(x={"x": np.eye(2)}, y={"y": np.eye(2)})
     race = nr.reduce(nr.Architecture.chain(2, 4, 2), data)

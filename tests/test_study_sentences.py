@@ -10,9 +10,9 @@ from neuralrace.contests import PhaseDiagram
 from neuralrace.contests.phases import Crossover
 from neuralrace.explanation import Explanation, Row
 from neuralrace.study import QUESTIONS
-from neuralrace.study.answers.matches import Match
+from neuralrace.study.answers.gates import Match, gates_and_curves
+from neuralrace.study.answers.networks import against_prediction, remaining_error
 from neuralrace.study.answers.phases import phase_sentences
-from neuralrace.study.answers.results import against_prediction, gates_and_curves, remaining_error
 from neuralrace.study.work import Work
 from tests.test_errors import says
 from tests.test_study import texts, xor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -240,11 +240,10 @@ class Explanation(Result):
     @property
     def _narrow_is_as_good(self) -> bool:
         """Whether the narrow network is at least as near as the types of neurons."""
-        types, narrow = (
-            next((row.error for row in self.rows if row.kind == kind), None)
-            for kind in (TYPES, NARROW)
-        )
-        return types is not None and narrow is not None and bool(self.runs) and narrow <= types
+        types, narrow = self._first(TYPES), self._first(NARROW)
+        if types is None or narrow is None or not self.runs:
+            return False
+        return narrow.error <= types.error
 
     @property
     def advice(self) -> str:
@@ -292,55 +291,38 @@ class Explanation(Result):
 
     def sentences(self) -> tuple[Sentence, ...]:
         """The advice, what to know besides, and what the table was made from."""
-        return (
-            Sentence("advice", self.advice),
-            *(Sentence("doubt", text) for text in self._of_doubts),
-            *(Sentence("gates", text) for text in self._of_gates),
-            *(Sentence("narrow", text) for text in self._of_types),
-            *(Sentence("remark", text) for text in self.remarks),
-            *(Sentence("left out", text) for text in self._of_left_out),
-            *([Sentence("made", self.made)] if self.made else []),
-        )
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[Sentence]:
+        yield Sentence("advice", self.advice)
+        for name, why in self._doubts.items():
+            yield Sentence("doubt", f"The outputs of {name} are near, but {why}.")
+        best = self.best
+        if best is not None and isinstance(best.found, Discovery):
+            yield Sentence("gates", f"Of the {best.name}, {'; '.join(best.found.in_words)}.")
+        types, narrow = self._first(TYPES), self._first(NARROW)
+        gatings = [row.error for row in self.rows if row.kind == GATING]
+        if self._narrow_is_as_good and types is not None and narrow is not None:
+            text = f"The {narrow.name} is as good as {types.name}, and costs less."
+            yield Sentence("narrow", text)
+        if narrow is not None and gatings and narrow.error <= min(gatings):
+            yield Sentence("narrow", f"The {narrow.name} is as good as any gating.")
+        yield from (Sentence("remark", text) for text in self.remarks)
+        for reason in dict.fromkeys(self.left_out.values()):
+            names = [name for name, why in self.left_out.items() if why == reason]
+            are = "is" if len(names) == 1 else "are"
+            yield Sentence("left out", f"{several(names)} {are} left out: {reason}.")
+        if self.made:
+            yield Sentence("made", self.made)
+
+    def _first(self, kind: str) -> Row | None:
+        """The best row of a kind."""
+        return next((row for row in self.rows if row.kind == kind), None)
 
     @property
     def _doubts(self) -> dict[str, str]:
         """What speaks against rows whose outputs are near, by name."""
         return {row.name: why for row in self.near if (why := self.doubt(row.name))}
-
-    @property
-    def _of_doubts(self) -> tuple[str, ...]:
-        return tuple(f"The outputs of {n} are near, but {why}." for n, why in self._doubts.items())
-
-    @property
-    def _of_gates(self) -> tuple[str, ...]:
-        """The gates of the row to use, in words, where they were found in a network."""
-        best = self.best
-        if best is None or not isinstance(best.found, Discovery):
-            return ()
-        return (f"Of the {best.name}, {'; '.join(best.found.in_words)}.",)
-
-    @property
-    def _of_types(self) -> tuple[str, ...]:
-        """Where types do not beat the network of as many neurons, the network is the better."""
-        types = next((row for row in self.rows if row.kind == TYPES), None)
-        narrow = next((row for row in self.rows if row.kind == NARROW), None)
-        gatings = [row for row in self.rows if row.kind == GATING]
-        said = []
-        if self._narrow_is_as_good and types is not None and narrow is not None:
-            said.append(f"The {narrow.name} is as good as {types.name}, and costs less.")
-        if narrow is not None and gatings and narrow.error <= min(row.error for row in gatings):
-            said.append(f"The {narrow.name} is as good as any gating.")
-        return tuple(said)
-
-    @property
-    def _of_left_out(self) -> tuple[str, ...]:
-        names: dict[str, list[str]] = {}
-        for name, reason in self.left_out.items():
-            names.setdefault(reason, []).append(name)
-        return tuple(
-            f"{several(n)} {'is' if len(n) == 1 else 'are'} left out: {reason}."
-            for reason, n in names.items()
-        )
 
     @property
     def _patterns_only(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,15 +208,15 @@ def _rounded(values: np.ndarray) -> list[float | None]:
 # ---- the drawing ---------------------------------------------------------------------------------
 
 
-def drawing(curves: Curves) -> bytes:
-    """The curves as a picture in SVG, for pages whose script does not run."""
+def drawings(curves: Curves, formats: Collection[str] = ("svg",)) -> dict[str, bytes]:
+    """The curves as pictures, by their formats: SVG for pages whose script does not run."""
     import matplotlib.pyplot as plt
 
     figure = drawn_curves(curves).get_figure(root=True)
     assert figure is not None, "axes that were just made"
-    picture = picture_bytes(figure, "svg")
+    found = {kind: picture_bytes(figure, kind) for kind in formats}
     plt.close(figure)
-    return picture
+    return found
 
 
 def drawn_curves(curves: Curves, ax: Axes | None = None) -> Axes:

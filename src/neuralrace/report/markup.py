@@ -133,7 +133,7 @@ def _environment() -> Environment:
         "asset": lambda name: Markup(_asset(name)),
         "cells": _cells,
         "described": chart.described,
-        "drawing": chart.drawing,
+        "drawing": lambda curves: chart.drawings(curves)["svg"],
         "embedded": _embedded,
         "formula": lambda equation: Markup(formula(equation.expressions)),
         "heads": _heads,

@@ -13,8 +13,8 @@ from pathlib import Path
 from neuralrace import __version__
 from neuralrace.checks import file_path, not_overwritten, put_file, writable_folder
 from neuralrace.errors import check_kind, require
-from neuralrace.plot import current_look, picture_bytes
-from neuralrace.report.chart import drawn_curves
+from neuralrace.plot import current_look
+from neuralrace.report.chart import drawings
 from neuralrace.report.markup import html, picture_width
 from neuralrace.report.page import (
     PAGE,
@@ -138,7 +138,7 @@ def _copied(parts: Sequence[Part], numbers: Iterator[int]) -> Iterator[Part]:
             continue
         yield part
         if isinstance(part, Curves):
-            copies = _drawn(part)
+            copies = drawings(part, current_look().formats)
         elif isinstance(part, Picture) and isinstance(part.source, bytes):
             own = "png" if part.source.startswith(b"\x89PNG") else "svg"
             there = {**part.copies, own: part.source}
@@ -147,17 +147,6 @@ def _copied(parts: Sequence[Part], numbers: Iterator[int]) -> Iterator[Part]:
             continue
         name = f"figure_{next(numbers)}"  # also of one without copies: a name stays the same
         yield from (File(f"{name}.{kind}", "", data) for kind, data in copies.items())
-
-
-def _drawn(curves: Curves) -> dict[str, bytes]:
-    """Curves as matplotlib draws them, in every format."""
-    import matplotlib.pyplot as plt
-
-    figure = drawn_curves(curves).get_figure(root=True)
-    assert figure is not None, "axes that were just made"
-    found = {kind: picture_bytes(figure, kind) for kind in current_look().formats}
-    plt.close(figure)
-    return found
 
 
 # ---- how the numbers of this process come about -------------------------------------------------

@@ -145,7 +145,7 @@ def test_one_mode_is_said_in_the_singular(trust):
     state = xor_state(0.7, gatings={"one": {"masks": {"first": [1, 0, 0, 0]}}})
     state["contest"] = {"criterion": 0.45}
     said = result("predict", trust, state=state)["gatings"]["one"]["reduction"]
-    assert said.startswith("reduces to one scalar mode, exactly")
+    assert said.startswith("1 independent block,")
 
 
 def test_the_strength_of_a_pathway_is_the_norm_of_what_it_computes(trust):

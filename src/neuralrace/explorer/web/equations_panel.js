@@ -83,7 +83,7 @@ export class EquationsPanel {
     for (const part of [this.exact, this.list, this.notes, this.start]) part.hidden = !prediction;
     this.own.hidden = (prediction?.modes.length ?? 0) < 2;
     if (!prediction) return;
-    say(this.exact, `${name} ${prediction.reduction}`);
+    say(this.exact, `${name}: ${prediction.reduction}`);
     this.exact.classList.toggle("low", !prediction.exact);
     say(this.start, `Start: ${app.predicted?.start}. Solved by: ${prediction.method}. It comes down to ${app.lossNamed(prediction.least)}.`);
     const notes = JSON.stringify(prediction.notes);

@@ -93,7 +93,9 @@ def written(tmp_path_factory):
 
 
 def test_a_report_is_written_again_without_computing(written, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.study.work.answered", lambda *_, **__: pytest.fail("it was run"))
+    monkeypatch.setattr(
+        "neuralrace.study.work.answered", lambda *_, **__: pytest.fail("it was run")
+    )
     before = (written / "index.html").read_bytes()
     there = {path.name for path in written.iterdir()}
     (written / "index.html").unlink()

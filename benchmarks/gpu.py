@@ -4,17 +4,13 @@ It is the same code as on a CPU. It prints the time per step of `train_ensemble`
 of a scan, with and without compilation; the bandwidth that a simple stream reaches on this device;
 and the *floor*: the time per step at that bandwidth if every weight is read, its gradient read and
 the weight written once. Then it compares small runs with the same runs on the CPU, which
-`--smoke` does alone. `--profile` shows where the time of a short run goes.
+`--smoke` does alone.
 """
 
 from __future__ import annotations
 
-import cProfile
-import io
-import pstats
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +21,7 @@ import optax
 
 import neuralrace as nr
 from benchmarks.dynamics import in_single_precision, plain_scan
+from benchmarks.timing import every
 
 SCALE = 6e-4
 """The standard deviation of initial weights of MHS §6, from its scripts."""
@@ -43,13 +40,8 @@ CASES = (
 
 def timed(*runs: Callable[[], object], repeats: int = 3) -> list[tuple[float, float]]:
     """The first time of every function, which compiles, and the shortest of a few more, in turn."""
-    times: list[list[float]] = [[] for _ in runs]
-    for _ in range(1 + repeats):
-        for run, record in zip(runs, times, strict=True):
-            begun = time.perf_counter()
-            jax.block_until_ready(run())
-            record.append(time.perf_counter() - begun)
-    return [(record[0], min(record[1:])) for record in times]
+    ready = [lambda run=run: jax.block_until_ready(run()) for run in runs]
+    return [(first, min(rest)) for first, *rest in every(ready, 1 + repeats)]
 
 
 def bandwidth(size: int = 2**28, times: int = 20) -> float:
@@ -138,18 +130,6 @@ def speed(*steps: int) -> None:
         print(f"  {name}: {each:.1f} µs")
 
 
-def profile() -> None:
-    """Where the time of short runs goes, on the host."""
-    for seeds in (1, 1000):
-        case = Case((11, 700, 60), seeds, 2000)
-        case.ours()
-        watch = cProfile.Profile()
-        watch.runcall(case.ours)
-        text = io.StringIO()
-        pstats.Stats(watch, stream=text).sort_stats("tottime").print_stats(14)
-        print(f"11-700-60, {seeds} seeds, 2000 steps:\n" + text.getvalue()[:4000])
-
-
 # ---- agreement with the CPU ---------------------------------------------------------------------
 
 
@@ -220,8 +200,6 @@ def main(arguments: list[str]) -> None:
     steps = [int(word) for word in arguments if not word.startswith("--")]
     if "--smoke" not in arguments:
         speed(*steps)
-    if "--profile" in arguments:
-        profile()
     sys.exit(0 if smoke() else 1)
 
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import neuralrace as nr
+from benchmarks.timing import shortest
 
 Problem = tuple[nr.Architecture, nr.Dataset]
 
@@ -54,12 +54,7 @@ SWEEPS: dict[str, tuple[Callable[[int], Problem], tuple[int, ...]]] = {
 
 def seconds(problem: Problem) -> float:
     """The shortest of three runs."""
-    found = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        nr.reduce(*problem)
-        found.append(time.perf_counter() - begun)
-    return min(found)
+    return shortest(lambda: nr.reduce(*problem), repeats=3)[0]
 
 
 def exponent(sizes: tuple[int, ...], times: list[float]) -> float:

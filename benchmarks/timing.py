@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 
 def shortest(*functions: Callable[[], object], repeats: int) -> list[float]:
     """The shortest time of each function, run in turn; the least that a shared machine allows."""
-    return [min(record) for record in _times(functions, repeats)]
+    return [min(record) for record in every(functions, repeats)]
 
 
 def medians(*functions: Callable[[], object], repeats: int) -> list[float]:
     """The median time of each function, run in turn so that changing load affects all alike."""
-    return [statistics.median(record) for record in _times(functions, repeats)]
+    return [statistics.median(record) for record in every(functions, repeats)]
 
 
-def _times(functions: Sequence[Callable[[], object]], repeats: int) -> list[list[float]]:
-    """All times of each function, run in turn."""
+def every(functions: Sequence[Callable[[], object]], repeats: int) -> list[list[float]]:
+    """All times of each function, run in turn, the first of which may include compilation."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for function, record in zip(functions, times, strict=True):

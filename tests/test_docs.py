@@ -27,6 +27,7 @@ FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
 SLOW |= {"behaviour", "cluster", "first_pathway", "one_task", "own_gating", "torch_network"}
 SLOW |= {"analysis", "attention", "linear", "pytorch", "README", "recurrent", "tasks", "tolerance"}
+SLOW |= {"optimizers"}
 """Pages whose examples take long."""
 
 FENCE = re.compile(

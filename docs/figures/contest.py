@@ -1,4 +1,4 @@
-"""The pictures of docs/contest.md: winners over a parameter, joint training, pattern growth."""
+"""The pictures of docs/contest.md: winners over parameters, joint training, pattern growth."""
 
 from __future__ import annotations
 
@@ -88,7 +88,31 @@ def patterns() -> Figure:
     return figure
 
 
-PICTURES = (phases, joint, patterns)
+def three_pathways(share: float, other: float) -> tuple[nr.Architecture, nr.Dataset]:
+    """Two nested pathways, and one that is on for a share; 2x there, 2·other·x elsewhere."""
+    edges = {"a": ("x", "h1"), "b": ("h1", "y"), "c": ("h1", "h2"), "d": ("h2", "y")}
+    edges |= {"e": ("x", "g"), "f": ("g", "y")}
+    arch = nr.Architecture({"x": 1, "h1": 4, "h2": 4, "g": 4, "y": 1}, edges)
+    x, y = {"x": [[1.0], [1.0]]}, {"y": [[2.0], [2 * other]]}
+    return arch, nr.Dataset(x, y, {"g": [1.0, 0.0]}, [share, 1 - share])
+
+
+def paths() -> Figure:
+    """Which path of one network leads when half is learned, over start and share."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.9), sharey=True)
+    for ax, other in zip(axes, (1.0, -0.5), strict=True):
+        nr.phase_diagram(
+            lambda share, other=other: three_pathways(share, other),
+            {"start": np.geomspace(0.01, 0.4, 11), "share": np.linspace(0.05, 0.95, 13)},
+            race="paths",
+            criterion=0.5,
+            relative=True,
+        ).plot(ax=ax)
+        ax.set_title(f"κ = {other:g}")
+    return figure
+
+
+PICTURES = (phases, joint, patterns, paths)
 
 
 def main(folder: Path = FOLDER) -> None:

@@ -124,7 +124,7 @@ def draw_map(found: PhaseDiagram, ax: Axes | None) -> Axes:
     colours = candidate_colours(found.measured)
     winner = np.reshape([len(names) if n is None else names.index(n) for n in found.winners],
                         found.shape)  # fmt: skip
-    each = [shade(colours[name], 0.5 + 0.4 * (i % 2)) for i, name in enumerate(names)]
+    each = [shade(colours[name], (0.35, 0.75)[i % 2]) for i, name in enumerate(names)]
     (x, across), (y, up) = found.axes.items()
     with style():
         ax = plt.subplots()[1] if ax is None else ax

@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
+# Every worker and every process that a test starts imports what another has compiled to bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test quick test-slow lint imports types check-js format docs docs-check evidence bench figures clean
 
 demo: $(READY)

@@ -47,7 +47,7 @@ class Server:
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
-        end = time.monotonic() + 90
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             assert self.process.poll() is None, "the server has ended"
             try:

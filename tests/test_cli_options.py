@@ -184,7 +184,7 @@ def test_bash_completes():
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     told = subprocess.run(
-        ["bash", "-c", code], capture_output=True, text=True, env=environment, timeout=60
+        ["bash", "-c", code], capture_output=True, text=True, env=environment, timeout=600
     )
     assert "plain,status" in told.stdout and "_neuralrace_completion" in told.stdout
 

@@ -609,13 +609,13 @@ def test_a_task_alone_is_asked_for_the_aligned_gates():
     assert "never starts to learn" in asked.check().describe("sample")
 
 
-@pytest.mark.parametrize("how", ["number", "numbers", "weights"])
+@pytest.mark.parametrize("how", ["numbers", "weights"])
 def test_the_reference_starts_as_the_candidates_do(how):
     candidates = gatings(1.2)
     if how == "weights":
         start = {n: nr.GDLN(a).init(jax.random.key(0), 1e-3) for n, (a, _) in candidates.items()}
     else:
-        start = 0.01 if how == "number" else {"linear": 0.01, "xor": 0.01}
+        start = {"linear": 0.01, "xor": 0.01}
     reference = nr.contest(candidates, start=start).check().reference
     same = {"scale": 1e-3} if how == "weights" else {"start": 0.01}
     wanted = nr.contest(candidates, **same).check().reference

@@ -105,7 +105,7 @@ def cases(parts: dict[str, int], rank: int, count: int):
 @pytest.mark.parametrize("parts", CUTS, ids=str)
 @pytest.mark.parametrize("rank", [1, 2])
 def test_random_weights_start_the_parts_of_a_node_where_they_start_the_whole(parts, rank):
-    for pairs, scale in cases(parts, rank, 3):
+    for pairs, scale in cases(parts, rank, 1):
         found = {
             name: nr.contest({name: pair}, scale=scale, criterion=0.6, relative=True)
             for name, pair in pairs.items()

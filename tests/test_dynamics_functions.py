@@ -119,9 +119,8 @@ READ = {
 """Ways to read a number that another part of a program may set."""
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize(("what", "anew"), [("loss", False), ("record", True)])
 @pytest.mark.parametrize("how", READ)
-@pytest.mark.parametrize("what", ["loss", "record"])
 def test_a_number_that_changes_elsewhere_counts_in_the_next_run(what, how, anew):
     where, number = READ[how]
 

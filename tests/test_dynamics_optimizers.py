@@ -1,5 +1,7 @@
 """Optimizers, mini-batches, losses, evaluation, early ends, and what time means for each."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,8 +118,10 @@ def test_momentum_follows_the_flow_at_its_time():
 # ---- mini-batches --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", list(learning.METHODS))
-@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    list(zip(learning.METHODS, itertools.cycle(["squared", "cross_entropy"]), strict=False)),
+)
 def test_batches_against_numpy(method, loss):
     assert learning.against_numpy(method, loss, 60) < 1e-12
 

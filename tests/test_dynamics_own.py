@@ -257,14 +257,15 @@ def runs_of_every_kind():
             yield take_steps(SYSTEM, START, method, stops, **options)
 
 
-@pytest.mark.parametrize("memory", [1e9, 400])
-def test_programs_of_known_length_give_the_same_runs(monkeypatch, memory):
+def test_programs_of_known_length_give_the_same_runs(monkeypatch):
+    """With memory for a whole run on the device, and for a few recordings."""
     usual = list(runs_of_every_kind())
     monkeypatch.setattr("neuralrace.dynamics.loop.on_accelerator", lambda: True)
-    monkeypatch.setattr("neuralrace.dynamics.loop.device_memory", lambda: memory)
-    for here, there in zip(runs_of_every_kind(), usual, strict=True):
-        assert (here.why, here.stopped) == (there.why, there.stopped)
-        assert here.stops.tolist() == there.stops.tolist()
-        np.testing.assert_allclose(here.loss, there.loss, rtol=1e-9)
-        for name, array in there.final.items():
-            np.testing.assert_allclose(here.final[name], array, rtol=1e-9)
+    for memory in (1e9, 400):
+        monkeypatch.setattr("neuralrace.dynamics.loop.device_memory", lambda m=memory: m)
+        for here, there in zip(runs_of_every_kind(), usual, strict=True):
+            assert (here.why, here.stopped) == (there.why, there.stopped)
+            assert here.stops.tolist() == there.stops.tolist()
+            np.testing.assert_allclose(here.loss, there.loss, rtol=1e-9)
+            for name, array in there.final.items():
+                np.testing.assert_allclose(here.final[name], array, rtol=1e-9)

@@ -62,7 +62,7 @@ def test_a_message_goes_with_the_state_that_it_is_about(page):
     said.get_by_text("These gates are on inputs, outputs or edges").wait_for()
     story(page, "Contexts")
     page.headline("^answer is")
-    said.get_by_text("Click or drag on a strip to switch gates.").wait_for(timeout=5000)
+    said.get_by_text("Click or drag on a strip to switch gates.").wait_for()
     page.check()
 
 

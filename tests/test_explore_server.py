@@ -617,7 +617,7 @@ def test_the_command_serves_with_workers_until_it_is_interrupted():
         body = {"state": xor_state(0.9)}
         found = httpx.post(f"{address}api/predict", json=body, timeout=60).json()
         assert found["result"]["winner"] == "linear"
-        assert httpx.get(address.replace("127.0.0.1", "localhost"), timeout=5).status_code != 403
+        assert httpx.get(address.replace("127.0.0.1", "localhost"), timeout=60).status_code != 403
         process.send_signal(signal.SIGINT)
         process.wait(60)
         timer.cancel()

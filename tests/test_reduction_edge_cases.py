@@ -135,7 +135,7 @@ def beside(shallow: int, deep: int) -> nr.Race:
     return nr.reduce(nr.Architecture(sizes, edges), data)
 
 
-@pytest.mark.parametrize(("shallow", "deep"), [(1, 1), (1, 1200), (1500, 1500)])
+@pytest.mark.parametrize(("shallow", "deep"), [(1, 1), (1, 600), (1500, 1500)])
 def test_couplings_through_long_paths_are_seen(shallow, deep):
     """However long paths are, none is drawn so faintly that blocks fall apart."""
     assert [block.dims for block in beside(shallow, deep).blocks] == [{"x": 2, "y": 2}]

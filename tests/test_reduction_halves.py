@@ -93,9 +93,9 @@ def test_a_race_that_goes_on_from_a_solution_still_has_both_halves(turned):
 
 
 def test_no_contest_from_actual_weights_says_falsely_that_a_network_never_learns():
-    """Sixty tasks of one input and one output, with pathways that overlap."""
+    """Thirty tasks of one input and one output, with pathways that overlap."""
     rng, learned, turns = np.random.default_rng(1), 0, 0
-    for key in range(60):
+    for key in range(30):
         count, pathways = rng.integers(3, 5), rng.integers(2, 4)
         x, y = rng.choice([0.5, 1.0, 2.0], count), 1 + 2 * rng.normal(size=count)
         masks = (rng.random((pathways, count)) < 0.5).astype(float)
@@ -117,7 +117,7 @@ def test_no_contest_from_actual_weights_says_falsely_that_a_network_never_learns
         assert found.time == pytest.approx(wanted, rel=1e-2), key
         learned += np.isfinite(found.time)
         turns += (best * (masks @ (x * y)) < 0).any()  # a pathway ends on the other side
-    assert learned >= 55 and turns >= 10  # the sample has what it is meant to test
+    assert learned >= 27 and turns >= 5  # the sample has what it is meant to test
 
 
 def test_modes_that_share_hidden_directions_where_an_error_turns():

@@ -233,7 +233,7 @@ def test_one_block_keeps_all_of_the_weights():
     np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_alignment_of_random_weights_is_a_share(seed):
     case = random_case(np.random.default_rng(seed))
     race = nr.reduce(case.arch, case.data)

@@ -84,7 +84,7 @@ def partitions(n: int) -> list[tuple[int, ...]]:
 # ---- the polynomials are the network ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_velocity_and_loss_are_those_of_the_block(seed):
     """NRR Eq. 10 against automatic differentiation of the block's loss, at any sign."""
     rng = np.random.default_rng(seed)
@@ -106,7 +106,7 @@ def test_velocity_and_loss_are_those_of_the_block(seed):
             assert value == pytest.approx(float(loss), rel=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(12, 23))
+@pytest.mark.parametrize("seed", range(12, 17))
 def test_merged_velocity_is_the_full_one_where_variables_are_equal(seed):
     rng = np.random.default_rng(seed)
     blocks = random_blocks(seed)

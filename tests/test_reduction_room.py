@@ -1,6 +1,6 @@
 """Hidden nodes with fewer neurons than blocks have directions: what says exact is right.
 
-Networks are followed by SciPy, with the derivatives of `tests.test_shared`.
+Networks are followed by SciPy, as `tests.systems.truth` writes them in NumPy.
 """
 
 import jax
@@ -9,14 +9,15 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from tests.systems.rows import System
 from tests.test_errors import refuses
-from tests.test_shared import slopes, truth
 
 END = 60.0
 
 
 def followed(arch, weights, data, end):
     """The loss of the full network at the end of its gradient flow."""
+    net = System(arch, data, ()).truth()
     names, shapes = list(weights), [np.shape(w) for w in weights.values()]
     cuts = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 
@@ -25,12 +26,12 @@ def followed(arch, weights, data, end):
         return {n: p.reshape(s) for n, p, s in zip(names, parts, shapes, strict=True)}
 
     def velocity(_, state):
-        slope = slopes(arch, shaped(state), data)
-        return -np.concatenate([slope[n].ravel() for n in names])
+        moved = net.velocity(shaped(state))
+        return np.concatenate([moved[n].ravel() for n in names])
 
     begin = np.concatenate([np.ravel(np.asarray(w, float)) for w in weights.values()])
     found = solve_ivp(velocity, (0, end), begin, rtol=1e-6, atol=1e-9, method="LSODA")
-    return truth(arch, shaped(found.y[:, -1]), data)
+    return net.loss(shaped(found.y[:, -1]))
 
 
 def zero(data):
@@ -149,7 +150,7 @@ def test_a_frozen_edge_may_be_written_first(first):
     net = nr.GDLN(arch)
     with jax.enable_x64(True):
         weights = net.init(jax.random.key(0), scale=0.1)
-        wanted = truth(arch, {"b": np.asarray(weights["b"])}, data)
+        wanted = System(arch, data, ()).truth().loss({"b": np.asarray(weights["b"])})
         assert float(net.loss(weights, data)) == pytest.approx(wanted, abs=1e-9)
         flow = nr.flow(net, weights, data, times=[0.0, 5.0]).loss
         assert np.isfinite(nr.ReLUNetwork(arch).loss(weights, data))

@@ -25,19 +25,19 @@ from tests.test_errors import refuses
 @pytest.fixture(scope="module")
 def races():
     found = (random_race(seed) for seed in range(30))
-    return [race for race in found if race is not None][:2]
+    return [race for race in found if race is not None][:3]
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_random_graphs_learn_as_their_blocks_do(races, name):
-    for race in races:
-        rule = dict(RULES[name])
-        if "rates" in rule:
-            rule["rates"] = {e: r for e, r in rule["rates"].items() if e in race.arch.edges}
-        if name in REFUSED:
-            assert is_refused(race, **rule)
-        else:
-            assert gap_to_training(race, **rule) < 1e-8
+    """Every rule on one of two graphs; the evidence asks more."""
+    race, rule = races[list(RULES).index(name) % 2], dict(RULES[name])
+    if "rates" in rule:
+        rule["rates"] = {e: r for e, r in rule["rates"].items() if e in race.arch.edges}
+    if name in REFUSED:
+        assert is_refused(race, **rule)
+    else:
+        assert gap_to_training(race, **rule) < 1e-8
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.05])
@@ -138,9 +138,9 @@ def test_a_mode_that_decay_outweighs_ends_at_zero():
     assert abs(end.values["pathways"]["mode2"]["W1-W2"][-1]) < 1e-8
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_flow_with_decay_and_rates_is_that_of_the_network(seed):
-    race = [r for s in range(40) if (r := random_race(s)) is not None][seed]
+@pytest.mark.parametrize("which", [1, 2])
+def test_flow_with_decay_and_rates_is_that_of_the_network(races, which):
+    race = races[which]
     weights = race.weights(race.solve(times=[0, 1e-3], start=0.3), 0)
     edge = next(iter(race.arch.edges))
     law = {"weight_decay": 0.1, "rates": {edge: 0.5}}

@@ -18,7 +18,7 @@ def unrolled(system, b0, count=60, rate=0.05):
     return nr.dynamics.unrolled_steps(system, b0, nr.dynamics.Descent(rate), count)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_gradients_are_finite_differences(seed):
     assert gradient_gap(seed) < 1e-6
 
@@ -67,10 +67,9 @@ def test_the_gradient_of_a_learning_time_through_diffrax():
         ).ts[-1]  # fmt: skip
 
     exact = lambda s, k: jnp.log(s / (k * b0) ** 2 - 1) / (2 * s)
-    assert float(time(s, 1.0)) == pytest.approx(float(exact(s, 1.0)), rel=1e-7)
-    for i in range(2):
-        slope = jax.grad(time, i)(s, 1.0)
-        assert float(slope) == pytest.approx(float(jax.grad(exact, i)(s, 1.0)), rel=1e-5)
+    found, slopes = jax.jit(jax.value_and_grad(time, (0, 1)))(s, 1.0)
+    assert float(found) == pytest.approx(float(exact(s, 1.0)), rel=1e-7)
+    np.testing.assert_allclose(slopes, jax.grad(exact, (0, 1))(s, 1.0), rtol=1e-5)
 
 
 def test_a_thousand_starts_in_one_call():

@@ -345,7 +345,7 @@ def test_which_nodes_are_joined():
     assert join_nodes(nr.Architecture.chain(2, 3, 4, 1)) is None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_loss_of_the_statistics_is_zero_if_all_is_learned(seed):
     """Against least squares over all samples, with classes that are off and with real gates."""
     rng = np.random.default_rng(seed)

@@ -132,7 +132,7 @@ def test_kills_of_workers_and_of_the_main_process_lose_nothing(tmp_path):
                     assert process.poll() is None
                     time.sleep(0.02)
                 process.send_signal(signal.SIGKILL)
-            psutil.wait_procs(family, timeout=20)
+            psutil.wait_procs(family, timeout=600)
             assert not [child for child in family if child.is_running()]
         process.wait()
     assert process.returncode == 0

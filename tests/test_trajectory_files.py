@@ -116,7 +116,7 @@ def test_a_full_disk_is_an_error_that_can_be_caught(tmp_path):
         [sys.executable, "-c", FULL, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         env=THIS_PACKAGE,
     )
     assert done.returncode == 0, done.stderr
@@ -160,7 +160,7 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
             [sys.executable, "-c", KILLED, str(path), how], env=THIS_PACKAGE
         )
     try:
-        assert children["inside"].wait(timeout=60) == -signal.SIGKILL
+        assert children["inside"].wait(timeout=600) == -signal.SIGKILL
         assert nr.load(paths["inside"]).loss.tolist() == [1.0, 1.0]
         seen = set()
         while len(seen) < 10:

@@ -15,7 +15,7 @@ from tests.systems.truth import Weights
 from tests.trajectories import assert_same
 
 RATE, STEPS = 0.05, 24
-UNITS = [(1e-3, 1e3), (1e3, 1e3)]
+X, Y = 1e-3, 1e3
 """Factors of inputs and targets; where paths have several lengths, both are the first."""
 
 
@@ -142,13 +142,12 @@ def test_losses(name, way):
             close(w, [at[edge] for at in weights], 1e-6)
 
 
-@pytest.mark.parametrize(("x", "y"), UNITS)
 @every_way
 @every_system
-def test_units(name, way, x, y):
+def test_units(name, way):
     """Weights go with the root of y/x of as many edges as a path has, losses with y²."""
-    s = ROWS[name]
-    y = x if s.depth is None else y
+    s, x = ROWS[name], X
+    y = X if s.depth is None else Y
     size = (y / x) ** (1 / (s.depth or 1))
     data = nr.Dataset(
         {v: x * np.asarray(a) for v, a in s.data.x.items()},
@@ -160,7 +159,7 @@ def test_units(name, way, x, y):
     close(run.loss / y**2, asked(name, way).loss, 1e-6)
 
 
-@every_way
+@pytest.mark.parametrize("way", ["race", "train"])
 @every_system
 def test_samples_in_another_order(name, way):
     s = ROWS[name]
@@ -168,10 +167,9 @@ def test_samples_in_another_order(name, way):
     close(WAYS[way](s, s.data.take(order)).loss, asked(name, way).loss, 1e-7)
 
 
-@pytest.mark.parametrize("way", ["race", "ensemble"])
 @every_system
-def test_saved_and_loaded(name, way, tmp_path):
-    run = asked(name, way)
+def test_saved_and_loaded(name, tmp_path):
+    run = asked(name, "race")
     assert_same(nr.load(run.save(tmp_path / "run.nc")), run)
 
 

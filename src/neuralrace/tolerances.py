@@ -64,12 +64,6 @@ THIN = 500
 LARGEST = 1e75
 """Up to this size of x and y, products of two second moments stay within the range of float64."""
 
-LARGEST_EXPONENT = 300.0
-"""Exponents above this are cut: what grows by so much matters in any case."""
-
-TIED_STEP = 1e-4
-"""A small weight, relative to those of the mode, by which velocities are differentiated."""
-
 SMALLEST_SCALE = 1e-150
 """The smallest standard deviation of weights, and one over the largest: its square is a number."""
 
@@ -279,17 +273,11 @@ MODERATE = 1e6
 NOISY_GROWTH = 2.0
 """Random shared weights may add at most this many times the growth that a start knows of."""
 
-ASIDE = 0.1
-"""What a start leaves out matters where its squares exceed this part of those of the mode, …
+ALONE = 5e-3
+"""Blocks with shared weights are solved one by one where that is off by at most this part of L(0).
 
-This and `AMPLIFIED` are judgements, not derived: they were set after looking at small recurrent
-networks. What is left out is followed to first order, which no longer holds when its squares are a
-tenth of the mode's. Smaller values follow the network's own weights more often, which is exact and
-slower, and never wrong; larger ones trust the start for longer.
+It is the default of an argument of `Race.solve`, whose result states by how much it is off.
 """
-
-AMPLIFIED = 4.0
-"""… and this multiple of what they were."""
 
 # Learning rates found from checkpoints ---------------------------------------------------------
 

@@ -230,7 +230,7 @@ def _what_is_large(found: Contest) -> str:
 
 def _what_is_left_out(start: Start) -> str:
     """Why a time from weights is approximate, and by how much."""
-    part = max(start.mixing, start.gap or 0.0)
+    part = start.mixing if start.is_measured else max(start.mixing, start.gap or 0.0)
     size = f", by a part of about {part:.1g}" if isfinite(part) else ""
     return (
         f"its time is approximate{size}: its modes share hidden neurons, or its start is not small."

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar, final
 
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
@@ -160,7 +161,9 @@ class Block:
                     return False
         return True
 
-    def restricted(self, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    def restricted(
+        self, weights: Mapping[str, Float[np.ndarray, "*T _ _"]]
+    ) -> dict[str, np.ndarray]:
         """The weights of a network between the block's directions; hidden nodes stay whole."""
         found, of = {}, self.arch.class_of
         basis = {of[v]: directions for v, directions in self.basis.items()}

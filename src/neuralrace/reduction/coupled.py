@@ -104,7 +104,7 @@ def stages_of(race: Race, start: Start, solve: bool = True) -> tuple[Stage, ...]
     """
     found = []
     for i, block in enumerate(race.blocks):
-        if block.is_scalar and i not in start.aside and not (block.arch.ties or block.arch.frozen):
+        if block.is_scalar and not (block.arch.ties or block.arch.frozen):
             weights = {e: float(w[0, 0]) for e, w in start.weights[i].items() if w.shape == (1, 1)}
             known = _stages(block, weights)
             found += _timed(race, i, start, known) if known and solve else known

@@ -25,8 +25,9 @@ from neuralrace.reduction.start import (
 )
 from neuralrace.reduction.system import RaceSystem, system_of
 from neuralrace.statistics import threads_for
+from neuralrace.tolerances import ALONE
 from neuralrace.trajectory import Trajectory, concat
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Key, Positive
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -50,6 +51,7 @@ class Solvable(Reduced):
         optimizer: GradientTransformation | Stepper | None = None,
         evaluate: Mapping[str, Dataset] | None = None,
         rtol: float | None = None,
+        accuracy: Positive | None = ALONE,
     ) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
 
@@ -84,6 +86,16 @@ class Solvable(Reduced):
         directions of all blocks, and routes whose ends no block joins, give nothing there: along
         them nothing is learned.
 
+        **Shared weights.** What the start of a recurrent network leaves out of random weights (all
+        but one hidden direction per mode) is not known to be small, so it is measured: the whole
+        network is followed from its own weights, too. `settings["error_alone"]` is the largest
+        |ΔL| / L(0) of the blocks solved one by one, at the times asked for. Up to `accuracy` they
+        are the solution. Beyond it, the solution is that of the network: blocks have all hidden
+        neurons then, and `loss` has more than theirs, since they disturb each other and silent
+        directions are not at rest. `settings["error"]` is that of the solution: 0 for the network
+        itself. `accuracy=None` solves the blocks alone, which is quick for large networks, and says
+        nothing of the error. Networks without shared weights are not measured.
+
         **Many starts.** A sequence of starts, or weights with one more axis in front, such as those
         of an ensemble, give a trajectory with the axis `start`. They are solved one by one.
 
@@ -106,6 +118,7 @@ class Solvable(Reduced):
             rule: dict[str, Any] = {
                 "learning_rate": learning_rate, "momentum": momentum, "optimizer": optimizer,
                 "weight_decay": weight_decay, "rates": rates, "evaluate": evaluate, "rtol": rtol,
+                "accuracy": accuracy,
             }  # fmt: skip
             parts = [self.solve(times=times, start=one, **rule) for one in starts]
             numbers = not any(isinstance(one, Start | Mapping) for one in starts)
@@ -120,7 +133,7 @@ class Solvable(Reduced):
         try:
             with threads_for(self._width):
                 solution = solve_blocks(
-                    self.blocks, start, request, self.outside, self.split,
+                    self.blocks, start, request, self.outside, self.split, accuracy=accuracy,
                     settings={"data": self._digest}, sample_weight=self.data.sample_weight,
                     source=None if self.data.is_population else Source(self.blocks, self.split),
                 )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
+from neuralrace.dataset import zero_loss
 from neuralrace.dynamics import flow, train
 from neuralrace.dynamics.flow import checked_times, smallest_rms
 from neuralrace.dynamics.methods import Clock, Stepper
@@ -35,11 +36,10 @@ from neuralrace.reduction.scipy_solver import (
 )
 from neuralrace.reduction.start import Start
 from neuralrace.reduction.symbols import decays_of
-from neuralrace.reduction.tied_start import Aside
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import narrowed
-from neuralrace.statistics import SplitNetwork
-from neuralrace.tolerances import EQUAL, LEAST_ATOL, RTOL
+from neuralrace.statistics import SplitNetwork, class_factor
+from neuralrace.tolerances import ALONE, EQUAL, LEAST_ATOL, RTOL
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -91,6 +91,7 @@ def solve_blocks(
     constant: float,
     whole: SplitNetwork | None = None,
     *,
+    accuracy: float | None = ALONE,
     settings: Mapping[str, Any] | None = None,
     **about: Any,
 ) -> Trajectory:
@@ -101,30 +102,28 @@ def solve_blocks(
     A mode of two edges starts from its growing half alone. Where the error along a path changes its
     sign and this half falls below its start, the other half grows beyond its own, and hidden
     directions that it shares with other modes matter: such blocks are solved again, together with
-    all that share hidden nodes with them, and from the network's own weights. So are those with
-    shared weights for which what their start leaves out comes to matter (`Aside.matters`). Rates
-    of edges, and optimizers other than descent with momentum, move both halves in other ways: with
-    them all such blocks are followed together from the beginning.
+    all that share hidden nodes with them, and from the network's own weights. Rates of edges, and
+    optimizers other than descent with momentum, move both halves in other ways: with them all such
+    blocks are followed together from the beginning. Where weights are shared, how far the blocks
+    are off is measured (`_measured`).
     """
     times, turned = request.times, set(start.joined)
-    if start.network is not None and request.mixes:
+    if start.network is not None and request.mixes and not start.is_measured:
         turned |= {i for group in sharing(blocks, range(len(blocks))) for i in group}
-    halved = start.halved - turned
+    halved = start.halved - turned if not start.is_measured else frozenset[int]()
     found = _solutions(
         blocks, {i: w for i, w in enumerate(start.weights) if i not in halved | turned}, request
     )
     if halved:
         fine = request.finer()
         once = _solutions(blocks, {i: start.weights[i] for i in halved}, fine)
-        turned |= {
-            i
-            for i, s in once.items()
-            if start.is_whole(i)
-            or (_leaves_out(blocks[i], start.aside[i], s, fine) if i in start.aside else _falls(s))
-        }
+        turned |= {i for i, s in once.items() if start.is_whole(i) or _falls(s)}
         found |= {i: _at(s, fine, request) for i, s in once.items()}
     for group in sharing(blocks, sorted(turned)):
         found |= _together(blocks, group, whole, start, request)
+    rest, off = np.zeros(len(times)), dict[str, float]()
+    if start.is_measured and accuracy is not None and whole is not None:
+        found, rest, off = _measured(blocks, found, whole, start, request, constant, accuracy)
     kept = min((len(solution.losses) for solution in found.values()), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -138,7 +137,7 @@ def solve_blocks(
     }
     solution = Trajectory(
         times[:kept],
-        constant + losses.sum(axis=1),
+        constant + losses.sum(axis=1) + rest[:kept],
         values={"losses": losses, "variables": variables, "pathways": pathways},
         **about,
         settings={
@@ -148,6 +147,7 @@ def solve_blocks(
             "solvers": sorted({solution.solver for solution in found.values()}),
             **request.settings,
             **(settings or {}),
+            **off,
         },
     )
     if kept < len(times):
@@ -272,14 +272,6 @@ def _falls(solution: BlockSolution) -> bool:
     )
 
 
-def _leaves_out(
-    block: Block, aside: Aside | None, solution: BlockSolution, request: Request
-) -> bool:
-    """Whether what the start of a block with shared weights leaves out matters on the way."""
-    times = request.times[: len(solution.losses)]
-    return aside is None or aside.matters(block, times, solution.weights)
-
-
 def _together(
     blocks: Sequence[Block],
     group: Sequence[int],
@@ -294,6 +286,49 @@ def _together(
     arch = as_wide_as(joined.whole.arch, weights)
     found = _by_network(joined.whole, arch, weights, request.after(start.since))
     return dict(zip(group, joined.apart(found, arch), strict=True))
+
+
+def _measured(
+    blocks: Sequence[Block],
+    alone: Mapping[int, BlockSolution],
+    whole: SplitNetwork,
+    start: Start,
+    request: Request,
+    constant: float,
+    accuracy: float,
+) -> tuple[dict[int, BlockSolution], np.ndarray, dict[str, float]]:
+    """The blocks one by one where the loss is accurate enough, otherwise as parts of the network.
+
+    No bound is known for what a start leaves out of random shared weights: modes whose growth
+    overlaps disturb each other, and so do the weights within a class of hidden nodes. So the whole
+    network is followed from its own weights, and the loss of the blocks is compared with its loss
+    at all times asked for. Also the loss that no block has alone, and what the solution says of its
+    error (`Race.solve`).
+    """
+    assert start.network is not None  # what is measured was made from weights
+    drive = max(block.drive for block in blocks)
+    network = Block("network", {}, whole.arch, class_factor(whole.data), drive, {})
+    solution = _by_network(network, whole.arch, start.network, request.after(start.since))
+    loss = solution.losses + zero_loss(whole.data) - network.initial_loss - constant
+    apart = {i: _part(block, solution) for i, block in enumerate(blocks)}
+    steps = min(len(loss), *(len(part.losses) for part in alone.values()))
+    gaps = loss[:steps] - sum(part.losses[:steps] for part in alone.values())
+    with jax.enable_x64(True):
+        initial = float(GDLN(whole.arch).loss(dict(start.network), whole.data))
+    off = float(np.abs(gaps).max(initial=0.0)) / initial
+    if off <= accuracy:
+        return dict(alone), np.zeros(len(request.times)), {"error": off, "error_alone": off}
+    rest = loss - sum(part.losses for part in apart.values())
+    return apart, rest, {"error": 0.0, "error_alone": off}
+
+
+def _part(block: Block, network: BlockSolution) -> BlockSolution:
+    """What a block has of the solution of its network: its weights, and its loss alone."""
+    weights = block.restricted(network.weights)
+    arch = as_wide_as(block.arch, weights)
+    flow = NetworkFlow(arch, {name: w[0] for name, w in weights.items()}, block.data)
+    states = [weights[name].reshape(len(network.losses), -1) for name in arch.matrices]
+    return replace(network, weights=weights, losses=flow.losses(np.concatenate(states, axis=1)))
 
 
 def _at(solution: BlockSolution, fine: Request, request: Request) -> BlockSolution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
 from textwrap import shorten
@@ -21,12 +21,12 @@ from neuralrace.reduction.block import Block
 from neuralrace.reduction.find_blocks import hidden_room, places_of
 from neuralrace.reduction.mixtures import Mixer, longest_path
 from neuralrace.reduction.scipy_solver import NetworkFlow
-from neuralrace.reduction.tied_start import Aside, average_tied_start, tied_start
+from neuralrace.reduction.tied_start import average_tied_start, tied_start
 from neuralrace.reduction.together import Together, sharing
 from neuralrace.reduction.two_edge_start import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.text import percent
-from neuralrace.tolerances import EQUAL, LARGE_START, MIXED, NOISY_GROWTH, ROUNDING, TINY
+from neuralrace.tolerances import ALONE, EQUAL, LARGE_START, MIXED, ROUNDING, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -56,11 +56,12 @@ class Start:
     holds the weights of the network that they are from, at the time `since` before this start, to
     go back to where the other half matters. `noise` is how much random shared weights within a
     class of hidden nodes, such as W_h of a recurrent network, may add to the growth of a mode, as a
-    part of it: the prediction is good where it is small. `aside` has what the starts of such modes
-    leave out, to see where it matters after all. `mixing` is the part by which modes that share
-    hidden directions are estimated to disturb each other beyond what the start takes into account;
-    it is infinite where this is not known. Blocks at the places `joined` are followed together from
-    the network's weights from the beginning, so that nothing is left to estimate.
+    part of it. `mixing` is the part by which modes that share hidden directions are estimated to
+    disturb each other beyond what the start takes into account; it is infinite where this is not
+    known. Blocks at the places `joined` are followed together from the network's weights from the
+    beginning, so that nothing is left to estimate. `is_measured` says that weights are shared and
+    something of them is left out: nothing is estimated then, and `Race.solve` measures how far the
+    blocks are off.
 
     ```python
     >>> import neuralrace as nr
@@ -82,14 +83,17 @@ class Start:
     network: Mapping[str, Matrix] | None = None
     since: float = 0.0
     noise: float | None = None
-    aside: Mapping[int, Aside | None] = field(default_factory=dict)
     mixing: float = 0.0
     joined: frozenset[int] = frozenset()
+    is_measured: bool = False
 
     @property
     def is_large(self) -> bool:
-        """Whether the weights are too large for their growing half to stand for them (`gap`)."""
-        return self.gap is not None and self.gap > LARGE_START
+        """Whether the weights are too large for their growing half to stand for them (`gap`).
+
+        Where it is measured, that makes no difference: `Race.solve` follows the network.
+        """
+        return self.gap is not None and self.gap > LARGE_START and not self.is_measured
 
     @property
     def is_exact(self) -> bool:
@@ -253,31 +257,28 @@ def start_from_weights(
     for i, weights_i, is_half in zip(two, growing, halves, strict=True):
         found[i] = weights_i
         halved |= {i} if is_half else set()
-    noise, aside = None, {}
+    noise = None
     if tied:
         _check_free(whole, found, parts)
-        found, aside = tied_start(blocks, found, whole.arch)
-        noise = max((part.noise for part in aside.values() if part is not None), default=None)
+        found, halved, noise = tied_start(blocks, found, whole.arch)
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
     how = "from weights: two-edge pathways by what is orthogonal to faster modes"
     if tied:
         how = "from weights: what is orthogonal to faster modes, with shared weights"
-        if noise is not None and noise <= NOISY_GROWTH:
-            how += f", random ones adding {percent(noise)} to growth"
-        elif noise is not None:
-            how += "; random ones decide how modes grow, so that the network's own are followed"
+        how += "" if noise is None else f", random ones adding {percent(noise)} to growth"
     elif len(two) < len(blocks):
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    network = parts if halved or aside or mixing else None
-    mixing = np.inf if aside or shared > EQUAL else mixing
-    start = Start(tuple(found), alignment, how, None, gap, frozenset(halved | {*aside}), network)
-    return replace(start, noise=noise, aside=aside, mixing=mixing)
+    measured = tied and bool(halved or (alignment is not None and alignment < 1 - EQUAL))
+    network = parts if halved or measured or mixing else None
+    mixing = ALONE if measured else np.inf if shared > EQUAL else mixing
+    start = Start(tuple(found), alignment, how, None, gap, frozenset(halved), network)
+    return replace(start, noise=noise, mixing=mixing, is_measured=measured)
 
 
 def joined(blocks: Sequence[Block], whole: SplitNetwork, constant: float, start: Start) -> Start:
@@ -285,7 +286,7 @@ def joined(blocks: Sequence[Block], whole: SplitNetwork, constant: float, start:
 
     It is returned as it is where what it leaves out makes no difference, or other parts do.
     """
-    if start.is_exact or start.is_large or start.aside or start.network is None:
+    if start.is_exact or start.is_large or start.is_measured or start.network is None:
         return start
     groups = sharing(blocks, range(len(blocks)))
     made = [Together.of([blocks[i] for i in group], whole) for group in groups]
@@ -330,16 +331,7 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
     now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
     how = f"the race at t = {solution.time[when]:g}"
     since = start.since + float(solution.time[when])
-    end = when % len(solution.time) + 1
-    until = {b.name: {e: w[:end] for e, w in at[b.name].items()} for b in blocks}
-    scalar = {i for i, w in enumerate(now) if all(each.size == 1 for each in w.values())}
-    aside = {
-        i: part
-        if part is None or i not in scalar
-        else part.later(blocks[i], solution.time[:end], until[blocks[i].name])
-        for i, part in start.aside.items()
-    }
-    start = replace(start, weights=now, aside=aside, since=since)
+    start = replace(start, weights=now, since=since)
     return replace(start, alignment=None, description=how, data=None, gap=None)
 
 

@@ -336,6 +336,6 @@ class Symbolic(Reduced):
 
     def _form(self, index: int, start: Start, law: Law | None = None) -> ModeForm | None:
         """The closed form of a block, if there is one and the start leaves out nothing of it."""
-        if index in start.aside:
+        if start.is_measured and index in start.halved:
             return None
         return block_form(self.blocks[index], start.weights[index], law)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,22 +11,9 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import through_class, ways
-from neuralrace.reduction.scipy_solver import NetworkFlow
 from neuralrace.reduction.two_edge_start import orthonormal
-from neuralrace.tolerances import (
-    AMPLIFIED,
-    ASIDE,
-    EQUAL,
-    LARGEST_EXPONENT,
-    NOISE,
-    NOISY_GROWTH,
-    ROUNDING,
-    TIED_STEP,
-)
+from neuralrace.tolerances import EQUAL, NOISE, NOISY_GROWTH, ROUNDING
 from neuralrace.types import Matrix
-
-WATCHED = 128
-"""The number of times at which what a start leaves out is followed."""
 
 
 @final
@@ -55,87 +42,10 @@ class _AtClass:
         return (self.reads @ self.right + self.writes @ self.left) / 2
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Aside:
-    """What the start of a scalar mode with shared weights leaves out.
-
-    The rows of `weights` are hidden directions besides those in which modes start; each column is
-    an entry of a matrix of the block between such a direction (index 1) and an end, or the mode's
-    own direction (index 0): `entries` names the matrix and the place. `inner` is the multiple of
-    the identity that each matrix within the class is near, and `noise` the part of the mode's
-    growth that random weights may add. `first` is the sum of squares of the weights at the start.
-    """
-
-    weights: Matrix
-    entries: tuple[tuple[str, tuple[int, int]], ...]
-    inner: Mapping[str, float]
-    nodes: tuple[str, ...]
-    noise: float
-    first: float
-
-    def matters(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> bool:
-        """Whether it grows to more than `ASIDE` of the mode, and to `AMPLIFIED` times its start.
-
-        To first order it moves by dz/dt = z M, where M is the second derivative of −L by the
-        entries, of the block with one more hidden direction, along the solution of the mode. Also
-        where random weights may add more than `NOISY_GROWTH` of the growth that is known, as after
-        a delay: which mode grows then depends on them.
-        """
-        if self.noise > NOISY_GROWTH:
-            return True
-        ends = [weights[name] for name, _ in self.entries if name not in self.inner]
-        mode = max(float((w**2).sum(axis=(1, 2)).max()) for w in ends)
-        most = max(ASIDE * mode, AMPLIFIED * self.first)
-        return any(float((z**2).sum()) > most for z in self._followed(block, times, weights))
-
-    def later(self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]) -> Aside:
-        """The same at the last of some times."""
-        *_, last = [self.weights, *self._followed(block, times, weights)]
-        return replace(self, weights=last)
-
-    def _followed(
-        self, block: Block, times: np.ndarray, weights: Mapping[str, np.ndarray]
-    ) -> Iterator[Matrix]:
-        """The weights at some of the times, but the first."""
-        z = self.weights
-        at = np.unique(np.linspace(0, len(times) - 1, WATCHED).astype(int))
-        moved = self._moved(block, {name: w[at] for name, w in weights.items()})
-        for dt, before, after in zip(np.diff(times[at]), moved[:-1], moved[1:], strict=True):
-            rates, turn = np.linalg.eigh((before + after) / 2)
-            z = z @ (turn * np.exp(np.minimum(rates * dt, LARGEST_EXPONENT))) @ turn.T
-            yield z
-
-    def _moved(self, block: Block, weights: Mapping[str, np.ndarray]) -> np.ndarray:
-        """M at every time."""
-        sizes = {v: 2 if v in self.nodes else n for v, n in block.arch.sizes.items()}
-        arch = block.arch.with_sizes(sizes)
-        wide = {name: np.zeros(shape) for name, shape in arch.shapes.items()}
-        for name, gamma in self.inner.items():
-            wide[name][1, 1] = gamma
-        flow = NetworkFlow(arch, wide, block.data)
-        first = dict(zip(wide, np.cumsum([0, *(w.size for w in wide.values())]), strict=False))
-        place = lambda name, at: int(first[name] + np.ravel_multi_index(at, wide[name].shape))
-        aside = [place(*entry) for entry in self.entries]
-        own = [place(name, (0, 0)) for name in wide]
-        state = flow.start.copy()
-        found = []
-        for values in zip(*(weights[name][:, 0, 0] for name in wide), strict=True):
-            state[own] = values
-            step = TIED_STEP * max(map(abs, values))
-            rows = []
-            for k in aside:
-                state[k] = step
-                rows.append(flow.velocity(state)[aside] / step)
-                state[k] = 0.0
-            found.append((np.array(rows) + np.array(rows).T) / 2)
-        return np.array(found)
-
-
 def tied_start(
     blocks: Sequence[Block], restricted: Sequence[Mapping[str, Matrix]], arch: Architecture
-) -> tuple[list[dict[str, Matrix]], dict[int, Aside | None]]:
-    """The start of every block, and what it leaves out.
+) -> tuple[list[dict[str, Matrix]], set[int], float | None]:
+    """The start of every block, which of them leave something out, and `Start.noise`.
 
     A class of hidden nodes has matrices W_in from inputs, W_out to outputs and W_h within itself,
     such as a recurrent network unrolled in time. While all are small, or W_h is near a multiple
@@ -144,35 +54,32 @@ def tied_start(
     hidden direction. So a scalar mode starts at ‖r‖ on both sides, r without the r of modes with
     larger s, and at r̂ᵀW_h r̂ within. Where the halves lie along one direction already, they start as
     they are. What W_h adds to the growth beyond γ is at most ‖W_h − γI‖ times the derivative of s
-    by γ; `Aside.noise` is this as a part of s.
+    by γ; the noise is the largest such part of s.
 
     Where blocks beside others are not scalar, or equally fast, no start of one block alone is
-    known: they have None in the second result, and all are to be solved together from the
-    network's weights. Networks of another form start from the weights between their directions.
+    known. These, and networks of another form, start from the weights between their directions,
+    with the hidden nodes whole.
     """
     found = [dict(weights) for weights in restricted]
-    aside: dict[int, Aside | None] = {}
+    left_out, noises = set[int](), list[float]()
     for node in dict.fromkeys(arch.class_of[v] for v in arch.hidden):
         if not _is_recurrent(arch, node):
             continue
         users = [i for i, block in enumerate(blocks) if _passes(block, arch, node)]
         parts = {i: _at_class(blocks[i], found[i], arch, node) for i in users}
-        rows = parts[users[0]].reads[:, :0] if users else np.zeros((0, 0))
-        own = np.concatenate([rows, *(p.growing[:, :1] for p in parts.values())], axis=1)
-        taken = orthonormal(own)
         for i in users:
             part, block = parts[i], blocks[i]
             near = EQUAL * part.s[0]
             alike = any(abs(p.s[0] - part.s[0]) <= near for k, p in parts.items() if k != i)
             if len(users) > 1 and (alike or not block.is_scalar):
-                aside[i] = None
+                left_out.add(i)
             elif block.is_scalar:
-                own = found[i]
                 faster = _faster(part, parts, i)
-                found[i], is_half, r = _scalar(block, part, faster, own, arch, node)
+                found[i], is_half = _scalar(block, part, faster, found[i], arch, node)
                 if is_half:
-                    aside[i] = _left_out(block, part, taken, own, r, arch, node)
-    return found, aside
+                    left_out.add(i)
+                    noises.append(part.noise / part.s[0] if part.s[0] else np.inf)
+    return found, left_out, max(noises, default=None)
 
 
 def average_tied_start(
@@ -210,35 +117,6 @@ def average_tied_start(
             for (name, _), value in zip(way, vectors[:, 0].tolist(), strict=True):
                 found[name] = np.full((1, 1), length * value)
     return found, noise
-
-
-def _left_out(
-    block: Block,
-    part: _AtClass,
-    taken: Matrix,
-    weights: Mapping[str, Matrix],
-    direction: Matrix,
-    arch: Architecture,
-    node: str,
-) -> Aside:
-    """What the start of a mode along this hidden direction leaves out, besides those taken."""
-    rest = lambda w: w - taken @ (taken.T @ w)
-    entries: list[tuple[str, tuple[int, int]]] = []
-    columns: list[Matrix] = []
-    for name, (s, t) in block.arch.matrix_ends.items():
-        into, out = (arch.class_of[v] == node for v in (t, s))
-        w = weights[name]
-        if into and out:
-            entries += [(name, (1, 0)), (name, (0, 1))]
-            columns += [rest(w @ direction), rest(w.T @ direction)]
-        elif into or out:
-            entries.append((name, (1, 0) if into else (0, 1)))
-            columns.append(rest(w if into else w.T))
-    nodes = tuple(v for v in block.arch.sizes if arch.class_of[v] == node)
-    noise = part.noise / part.s[0] if part.s[0] else np.inf
-    rows = np.concatenate(columns, axis=1)
-    first = float((rows**2).sum())
-    return Aside(rows, tuple(entries), part.inner, nodes, float(noise), first)
 
 
 def _is_recurrent(arch: Architecture, node: str) -> bool:
@@ -305,11 +183,10 @@ def _scalar(
     weights: Mapping[str, Matrix],
     arch: Architecture,
     node: str,
-) -> tuple[dict[str, Matrix], bool, Matrix]:
+) -> tuple[dict[str, Matrix], bool]:
     """The weights of a scalar mode, without the hidden directions of faster ones.
 
-    Also whether some of them were left out, and their hidden direction. Edges from inputs to
-    outputs start where they are.
+    Also whether some of them were left out. Edges from inputs to outputs start where they are.
     """
     reads, writes = (w - faster @ (faster.T @ w) for w in (part.reads, part.writes))
     left = np.linalg.norm(reads) + np.linalg.norm(writes)
@@ -331,4 +208,4 @@ def _scalar(
         w = weights[n]
         off = [v - r @ (r.T @ v) for v in (w @ r, w.T @ r)]
         is_half |= bool(np.linalg.norm(off) > ROUNDING * np.linalg.norm(w))
-    return found, is_half, r
+    return found, is_half

@@ -21,13 +21,9 @@ def sharing(blocks: Sequence[Block], turned: Iterable[int]) -> list[list[int]]:
     """Groups of blocks that share hidden nodes, those with some turned ones.
 
     They need not share inputs or outputs; a block between two others joins them. Their paths have
-    two edges each, or shared weights.
+    two edges each.
     """
-    left = {
-        i
-        for i, block in enumerate(blocks)
-        if block.arch.path_lengths == {2} or block.arch.ties or block.arch.frozen
-    }
+    left = {i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}}
     found = []
     for first in turned:
         group, near = set[int](), {first} & left
@@ -77,8 +73,6 @@ class Together:
         Gradient flow and descent never leave these, so that nothing is lost.
         """
         arch, found = self.whole.arch, self.whole.restricted(network)
-        if arch.ties or arch.frozen:
-            return found
         return narrowed(arch, found)
 
     @property

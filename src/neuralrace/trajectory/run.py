@@ -20,6 +20,7 @@ from neuralrace.dataset import Dataset, check_data
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
+from neuralrace.text import percent
 from neuralrace.trajectory.metadata import check_names, with_versions
 from neuralrace.types import ArrayLike, WeightsLike
 from neuralrace.weights import checked_weights
@@ -248,6 +249,7 @@ class Trajectory:
             + (")" if self.clock == "flow" else f", {self.clock})"),
             "loss": self._from_to(mean, ".3g", " → ") + (" on average" if self.axes else ""),
             "axes": ", ".join(f"{name} ({len(c)})" for name, c in self.axes.items()),
+            "error": said_error(settings.get("error"), settings.get("error_alone")),
             "values": ", ".join(self.values),
             "net": "" if self.net is None else type(self.net).__name__,
         }
@@ -416,6 +418,15 @@ def _tree(what: str, values: Any) -> dict[str, Any]:
         else plain_array(f"{what}[{name!r}]", value, wanted="an array", fix=fix)
         for name, value in named.items()
     }
+
+
+def said_error(error: float | None, alone: float | None) -> str:
+    """How far a solution is off, and whether it had to follow the network for that; see `solve`."""
+    if error is None or alone is None:
+        return ""
+    if error:
+        return f"at most {percent(error)} of the initial loss, measured on the whole network"
+    return f"0: the whole network was followed, since its blocks alone are off by {percent(alone)}"
 
 
 def check_single(name: str, run: Trajectory) -> None:

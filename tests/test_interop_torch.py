@@ -246,10 +246,10 @@ def test_checkpoints_of_different_networks_out_of_order_or_not_copied():
 
 
 def test_tied_half_and_distant_tensors():
-    tensor = nn.Tensor(np.ones((3, 3)))
-    tied = {"0.weight": tensor, "2.weight": nn.Tensor(tensor.array)}
+    tensor = nn.Tensor(np.arange(9.0).reshape(3, 3))
+    turned = {"0.weight": tensor, "2.weight": nn.Tensor(tensor.array.T)}
     with refuses("0.weight"):
-        nr.from_torch(tied, DATA)
+        nr.from_torch(turned, DATA)
     half = {"0.weight": nn.Tensor(np.ones((2, 3), np.float16))}
     with refuses("model"):
         nr.from_torch(half, DATA)
@@ -358,3 +358,49 @@ def test_to_torch_needs_torch_and_a_known_network():
         nr.to_torch(net, {"W1": np.ones((1, 2))})
     with refuses("weights"):
         nr.to_torch(nr.GDLN(nr.Architecture.chain(2, 1)), {})
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_layer_that_is_used_twice_is_a_tie(bias):
+    """Outputs of the model, and descent of the one matrix against finite differences."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 3)), rng.normal(size=(6, 2))
+    data = nr.Dataset({"x": x}, {"y": y})
+    shared = nn.Linear(4, 4, bias, seed=1)
+    first, last = nn.Linear(3, 4, bias, seed=2), nn.Linear(4, 2, bias, seed=3)
+    model = nn.Sequential(first, nn.ReLU(), shared, nn.ReLU(), shared, nn.ReLU(), last)
+    net, run = nr.from_torch(model, data)
+    assert set(net.arch.ties.values()) == {("W2", "W3")} | (
+        {("bias_h2", "bias_h3")} if bias else set()
+    )
+    np.testing.assert_allclose(run.outputs["y"][0], model(x), rtol=1e-12)
+    weights = {name: np.asarray(w[0]) for name, w in run.values["weights"].items()}
+    state = shared._parameters["weight"].array
+    (name,) = (tie for tie, edges in net.arch.ties.items() if "W2" in edges)
+    found, step = np.asarray(net.velocity(weights, data)[name]), 1e-6
+    for at in np.ndindex(state.shape):
+        losses = []
+        for sign in (1, -1):
+            state[at] += sign * step
+            losses.append(((y - model(x)) ** 2).sum() / 12)
+            state[at] -= sign * step
+        assert found[at] == pytest.approx(-(losses[0] - losses[1]) / (2 * step), abs=1e-6)
+    run = nr.train(net, weights, data, learning_rate=0.01, steps=3, record={"weights": True})
+    copies = []
+    for k in range(4):
+        at = {e: np.asarray(w[k]) for e, w in run.values["weights"].items()}
+        keys = {"W1": "0", name: "2", "W4": "6"}
+        copy = {f"{layer}.weight": at[e] for e, layer in keys.items()}
+        copy["4.weight"] = copy["2.weight"].copy()
+        if bias:
+            tie = next(t for t, edges in net.arch.ties.items() if "bias_h2" in edges)
+            for e, layer in {"bias_h1": "0", tie: "2", "bias_y": "6"}.items():
+                copy[f"{layer}.bias"] = at[e][:, 0]
+            copy["4.bias"] = copy["2.bias"].copy()
+        copies.append(copy)
+    again, same = nr.from_torch(copies, data, model=model, learning_rate=0.01)
+    assert again == net
+    np.testing.assert_allclose(same.loss, run.loss, rtol=1e-9)
+    copies[2]["4.weight"] = copies[2]["4.weight"] + 1
+    with refuses("4.weight"):
+        nr.from_torch(copies, data, model=model)

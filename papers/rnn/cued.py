@@ -56,6 +56,19 @@ def _trained(net: nr.GDLN | nr.ReLUNetwork, data: list[nr.Dataset], s: Settings)
     return np.asarray(run.loss)
 
 
+def phase_diagram(s: Settings) -> nr.PhaseDiagram:
+    """Which gating is first over cue strength and T, from what random weights are on average."""
+
+    def gatings(cue: float, steps: float) -> dict[str, tuple[nr.Architecture, nr.Dataset]]:
+        data = nr.tasks.cued_accumulation(2, round(steps), cue=cue)
+        return {name: getattr(nr.tasks, g)(data, s["hidden"]) for name, g in GATINGS.items()}
+
+    over = {"cue": s["cues"], "steps": s["steps"]}
+    return nr.phase_diagram(
+        gatings, over, scale=s["scale"], criterion=s["criterion"], relative=True
+    )
+
+
 def compute(settings: Settings) -> Table:
     """Predicted and trained losses at the largest T, and times over cue strength and T."""
     import xarray
@@ -63,10 +76,8 @@ def compute(settings: Settings) -> Table:
     s, t = settings, _times(settings)
     relative = lambda loss: np.asarray(loss) / np.asarray(loss)[..., :1]
     time = lambda loss: nr.trajectory.crossing_time(t, relative(loss), s["criterion"])
-    raced = np.array(
-        [[[time(_race(T, cue, g, s, 0).loss) for T in s["steps"]] for cue in s["cues"]]
-         for g in GATINGS]
-    )  # fmt: skip
+    phases = phase_diagram(s)
+    raced = np.array([phases.times[gating] for gating in GATINGS])
     relu = []
     for T in s["steps"]:
         net = nr.ReLUNetwork(nr.Architecture.recurrent(4, s["hidden"], 1, steps=T))

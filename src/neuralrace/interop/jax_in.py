@@ -138,7 +138,8 @@ def network_of_model(model: Model, leak: float | None) -> tuple[Network, dict[st
         "the model has tied weights",
         got="one matrix in two layers",
         wanted="weights of their own for every layer",
-        fix="tied weights learn together, which no network here does; untie them",
+        fix="untie them, which is what JAX does as soon as they learn; or give the graph as "
+        "nr.Architecture(…, ties=…), and the weights over time to nr.Trajectory.from_weights",
     )
     pieces: list[Piece] = [Linear(f.layer.name) if isinstance(f, _Shared) else f for f in found]
     visible = type(model).__module__.startswith(("equinox.", "flax."))

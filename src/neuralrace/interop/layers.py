@@ -27,11 +27,15 @@ PRECISIONS = ("float32", "float64")
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One affine map: `weight` of shape (out, in), `bias` of shape (out,) or None."""
+    """One affine map: `weight` of shape (out, in), `bias` of shape (out,) or None.
+
+    `read` are the identities of the arrays that both were copied from, by which ties are known.
+    """
 
     name: str
     weight: np.ndarray
     bias: np.ndarray | None
+    read: tuple[int, int] = (0, 0)
 
 
 @door
@@ -86,7 +90,7 @@ def checked_layer(name: str, weight: ArrayLike, bias: ArrayLike | None) -> Layer
             wanted=f"{len(matrix)} biases, one per row",
             fix="weights have shape (out, in); transpose them if yours are (in, out)",
         )
-    return Layer(name, matrix, offset)
+    return Layer(name, matrix, offset, (id(weight), id(bias)))
 
 
 def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.ndarray:
@@ -127,9 +131,12 @@ def half_precision(what: str, dtype: str) -> NeuralRaceError:
 
 
 def network_of_layers(
-    layers: Sequence[Layer], leak: float
+    layers: Sequence[Layer], leak: float, *, tied: bool = False
 ) -> tuple[Network, dict[str, np.ndarray]]:
-    """The network of checked layers and its weights, or an error where they do not chain."""
+    """The network of checked layers and its weights, or an error where they do not chain.
+
+    With `tied`, weights and biases that were read from one array are one matrix.
+    """
     leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU, leak=1 a linear network")
     require(
         layers,
@@ -161,11 +168,22 @@ def network_of_layers(
         weights[edge] = layer.weight
         if layer.bias is not None:
             biases[f"{BIAS}_{node}"] = layer.bias[:, None]
-    arch = chain
+    sizes, edges = dict(chain.sizes), dict(chain.edges)
     if biases:
-        ends = {edge: (BIAS, edge.removeprefix(f"{BIAS}_")) for edge in biases}
-        arch = Architecture({**chain.sizes, BIAS: 1}, {**chain.edges, **ends})
-    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=leak), weights | biases
+        sizes |= {BIAS: 1}
+        edges |= {edge: (BIAS, edge.removeprefix(f"{BIAS}_")) for edge in biases}
+    ties = dict[str, tuple[str, ...]]()
+    for k in (0, 1) if tied else ():
+        users: dict[int, list[str]] = {}
+        for (edge, (_, node)), layer in zip(chain.edges.items(), layers, strict=True):
+            users.setdefault(layer.read[k], []).append(f"{BIAS}_{node}" if k else edge)
+        ties |= {"_and_".join(e): tuple(e) for e in users.values() if e[0] in edges and len(e) > 1}
+    weights |= biases
+    for tie, members in ties.items():
+        weights[tie] = weights[members[0]]
+    arch = Architecture(sizes, edges, ties)
+    weights = {name: weights[name] for name in arch.matrices}
+    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=leak), weights
 
 
 def _arrays(layer: Layer) -> list[np.ndarray]:

@@ -23,6 +23,7 @@ from neuralrace.interop.cells import (
 )
 from neuralrace.interop.layers import (
     PRECISIONS,
+    Layer,
     checked_layer,
     checked_numbers,
     half_precision,
@@ -115,7 +116,8 @@ def from_torch(
     replayed, unless it is long or in mini-batches).
 
     **Returns:** the network and a `Trajectory` with `weights`, `outputs` and `loss`, in the
-    precision of the model.
+    precision of the model. A layer that is used several times, and weights under several names, are
+    a tie: one matrix `W2_and_W3`.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -134,7 +136,8 @@ def from_torch(
         list(_pieces(model, "", False))  # a layer that cannot be read is named before all else
     states = [each.state_dict() if isinstance(each, TorchModule) else each for each in given]
     _check_apart(states)
-    arrays = [arrays_of(state, f"checkpoint {k}") for k, state in enumerate(states, 1)]
+    tied = _tied(states[0] if model is None else model.state_dict())
+    arrays = [arrays_of(state, f"checkpoint {k}", tied) for k, state in enumerate(states, 1)]
     moments = [
         Moment(f"checkpoint {k}", *network_of_torch(model, each, leak, data))
         for k, each in enumerate(arrays, 1)
@@ -171,11 +174,16 @@ def _listed_checkpoints(checkpoints: Any) -> list[TorchModule | Mapping[str, obj
 
 
 def arrays_of(
-    state: Mapping[str, object], what: str, *, anywhere: bool = False
+    state: Mapping[str, object],
+    what: str,
+    tied: Mapping[str, str] | None = None,
+    *,
+    anywhere: bool = False,
 ) -> dict[str, np.ndarray]:
-    """The tensors of a state dict as NumPy arrays, copied; tied weights are refused.
+    """The tensors of a state dict as NumPy arrays, copied; one array where they are tied.
 
-    `anywhere` also takes tensors of other devices, which are copied from there.
+    `tied` names the first name of tensors that have several, which copies do not show. `anywhere`
+    also takes tensors of other devices, which are copied from there.
     """
     if not state or not all(isinstance(key, str) for key in state):
         raise NeuralRaceError(
@@ -184,22 +192,28 @@ def arrays_of(
             wanted="tensors by name",
             fix="pass model.state_dict()",
         )
-    owner: dict[int, str] = {}
-    found: dict[str, np.ndarray] = {}
-    for key, tensor in state.items():
-        place = _place(tensor)
-        if place in owner:
-            raise NeuralRaceError(
-                f"{what} has tied weights: {owner[place]!r} and {key!r} are the same numbers",
-                got="one tensor under two names",
-                wanted="weights of their own for every layer, or one cell with data of sequences",
-                fix="untie them, or give the graph as nr.Architecture(…, ties=…) and the weights "
-                "over time to nr.Trajectory.from_weights",
+    tied = {**_tied(state), **(tied or {})}
+    found = {key: _array(f"{key!r} of {what}", t, anywhere) for key, t in state.items()}
+    for key, first in tied.items():
+        if key in found and first in found:
+            require(
+                np.array_equal(found[key], found[first], equal_nan=True),
+                f"{what}: {first!r} and {key!r} share memory, and are not the same matrix",
+                got=f"shapes {found[first].shape} and {found[key].shape}",
+                wanted="weights of their own, or one matrix for both",
+                fix="give the graph as nr.Architecture(…, ties=…), 'e.T' for a transposed edge, "
+                "and the weights over time to nr.Trajectory.from_weights",
             )
-        if place:
-            owner[place] = key
-        found[key] = _array(f"{key!r} of {what}", tensor, anywhere)
+            found[key] = found[first]
     return found
+
+
+def _tied(state: Mapping[str, object]) -> dict[str, str]:
+    """The first name of every tensor that a state dict has under several, by the others."""
+    names: dict[int, list[str]] = {}
+    for key, tensor in state.items():
+        names.setdefault(_place(tensor), []).append(key)
+    return {key: of[0] for place, of in names.items() if place for key in of[1:]}
 
 
 def _place(tensor: object) -> int:
@@ -275,10 +289,7 @@ def network_of_torch(
         if rnn is not None:
             return _of_rnn_alone(arrays, rnn.removesuffix(f"weight_{INPUT}"), leak, data)
         layers = named_layers(arrays, "state dict")
-        slope = 0.0 if leak is None else leak
-        if has_steps(data):
-            return network_of_cell(cell_of_layers(layers), slope, data)
-        return network_of_layers(layers, slope)
+        return _of_layers(layers, 0.0 if leak is None else leak, data)
     ours = getattr(model, "network", None)
     if isinstance(ours, Network):
         return ours, _by_edge(ours, arrays)
@@ -309,9 +320,24 @@ def network_of_torch(
         )
         for name in names
     ]
-    if has_steps(data):
-        return network_of_cell(cell_of_layers(layers), slope, data)
-    return network_of_layers(layers, slope)
+    return _of_layers(layers, slope, data)
+
+
+def _of_layers(
+    layers: Sequence[Layer], slope: float, data: Dataset | None
+) -> tuple[Network, dict[str, np.ndarray]]:
+    """The network of layers in a row, or of the cell that they are."""
+    if not has_steps(data):
+        return network_of_layers(layers, slope, tied=True)
+    require(
+        len({layer.read[0] for layer in layers}) == len(layers),
+        "the layers of a cell share one matrix",
+        got="one tensor under two names",
+        wanted="weights of their own for what reads, hands on and writes",
+        fix="give the graph as nr.Architecture(…, ties=…) and the weights over time to "
+        "nr.Trajectory.from_weights",
+    )
+    return network_of_cell(cell_of_layers(layers), slope, data)
 
 
 def _of_rnn_alone(

@@ -63,6 +63,8 @@ def test_the_largest_values_of_all_sliders_together_make_a_task_within_the_limit
         p.name: p.choices[-1] if p.kind == "choice" else (True if p.kind == "switch" else p.most)
         for p in PARAMETERS[task]
     }
+    several = {p.name: p.default for p in PARAMETERS[task] if p.several and p.kind == "number"}
+    values |= {name: [values[name]] * len(default) for name, default in several.items()}
     state = {"task": {"builtin": task, "parameters": {k: _whole(v) for k, v in values.items()}}}
     found = result("data", trust, state=state)
     assert found["samples"] <= limits.SAMPLES
@@ -78,6 +80,24 @@ def test_the_catalogue_is_json_and_says_what_each_parameter_is():
         for parameter in task["parameters"]:
             assert parameter["kind"] in ("number", "integer", "switch", "choice")
             assert parameter["about"]
+
+
+def test_sizes_and_decays_of_modes_are_sliders(trust):
+    (task,) = (one for one in catalogue() if one["name"] == "sequence_teacher")
+    names = [p["name"] for p in task["parameters"]]
+    assert {"steps", "strengths.0", "strengths.3", "decays.0", "decays.3"} <= set(names)
+    state = task["state"]
+    assert state["task"]["parameters"]["strengths"] == [1.0, 0.8, 0.6, 0.4]
+    state["task"]["parameters"] |= {"strengths": [3, 2], "decays": [0.5, 0.25]}
+    data = problem_of(json.loads(json.dumps(state)), ["contest"], trust).data
+    for t, part in ((6, 1.0), (5, 0.5)):
+        moment = data.y["y"].T @ data.x[f"x{t}"] / data.n_samples
+        wanted = (3 * part, 2 * part**2)
+        np.testing.assert_allclose(np.linalg.svd(moment, compute_uv=False)[:2], wanted, atol=1e-9)
+    for wrong in ([], 3, [1.0] * 5, {"0": 1.0}, [-1.0], [1e4], ["a"]):
+        state["task"]["parameters"]["strengths"] = wrong
+        found = error("data", trust, state=state)
+        assert found["key"].startswith("task.parameters.strengths")
 
 
 # ---- gates as lists -----------------------------------------------------------------------------

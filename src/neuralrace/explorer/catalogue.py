@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 from neuralrace import tasks
@@ -25,7 +25,7 @@ class Parameter:
     """A parameter of a task or gating: a slider from `least` to `most`, or a few choices.
 
     `limit` is the largest value that may be typed, `most` by default. A choice of `several` may
-    also be a list of choices.
+    also be a list of choices; `several` numbers are a list with a slider for each.
     """
 
     name: str
@@ -40,8 +40,14 @@ class Parameter:
     limit: float | None = None
     several: bool = False
 
-    def described(self) -> dict[str, Any]:
-        """The parameter for a page."""
+    def described(self) -> list[dict[str, Any]]:
+        """The parameter for a page: one entry, or one for each of several numbers."""
+        if self.several and self.kind == "number":
+            each = [
+                replace(self, name=f"{self.name}.{k}", label=f"{self.label} {k + 1}", default=value)
+                for k, value in enumerate(self.default)
+            ]
+            return [entry for one in each for entry in replace(one, several=False).described()]
         found: dict[str, Any] = {
             "name": self.name,
             "label": self.label or self.name.replace("_", " "),
@@ -53,10 +59,23 @@ class Parameter:
             found |= {"min": self.least, "max": self.most, "step": self.step}
         if self.kind == "choice":
             found["choices"] = list(self.choices)
-        return found
+        return [found]
 
     def check(self, value: Any, key: str) -> None:
         """Raise where a value is not allowed."""
+        if self.several and self.kind == "number":
+            if not isinstance(value, list) or not 0 < len(value) <= len(self.default):
+                raise StudyError(
+                    "the page",
+                    key,
+                    f"{self.name} cannot be this",
+                    got=f"{value!r:.60}",
+                    wanted=f"a list of 1 to {len(self.default)} numbers",
+                    fix=f"for example {list(self.default)!r}",
+                )
+            for k, one in enumerate(value):
+                replace(self, several=False, default=self.default[k]).check(one, f"{key}.{k}")
+            return
         if self.kind == "choice":
             many = value if isinstance(value, list) and self.several else [value]
             fine = 0 < len(many) <= 6 and all(v in self.choices for v in many)
@@ -83,7 +102,14 @@ class Parameter:
             )
 
 
-def _number(name: str, default: float, least: float, most: float, step: float, **more: Any):
+def _number(
+    name: str,
+    default: float | tuple[float, ...],
+    least: float,
+    most: float,
+    step: float,
+    **more: Any,
+):
     return Parameter(name, "number", default, least, most, step, **more)
 
 
@@ -170,6 +196,10 @@ PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
         _STEPS,
         _count("inputs", 5, 4, 8, "numbers that are seen at every step"),
         _count("outputs", 4, 4, 8, "size of the output"),
+        _number("strengths", (1.0, 0.8, 0.6, 0.4), 0, 4, 0.05, label="size of mode",
+                limit=1e3, several=True, about="how much a mode asks for of the last input, c"),
+        _number("decays", (0.9, 0.7, 0.5, 0.3), 0, 1.2, 0.02, label="decay of mode",
+                limit=10, several=True, about="how much of an input counts a step later, λ"),
         _KEY,
     ),
     "delayed_report": (
@@ -335,7 +365,7 @@ def offered(task: str) -> list[dict[str, Any]]:
                 "name": name,
                 "short": _SHORT[name],
                 "about": first_sentence(name),
-                "parameters": [p.described() for p in parameters],
+                "parameters": [entry for p in parameters for entry in p.described()],
                 "gating": {"builtin": name, "parameters": values},
             }
         )
@@ -353,6 +383,7 @@ def offered(task: str) -> list[dict[str, Any]]:
 def default_state(task: str) -> dict[str, Any]:
     """A whole state to begin with, for a task."""
     values = {p.name: p.default for p in PARAMETERS[task] if p.name not in ("sign", "key")}
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
     if task == "contextual":
         values = {"contexts": 3, "items": 8, "context_scale": 1.0}
     if task == "routing":
@@ -404,7 +435,7 @@ def catalogue() -> list[dict[str, Any]]:
             "name": name,
             "title": title,
             "about": first_sentence(name),
-            "parameters": [p.described() for p in PARAMETERS[name]],
+            "parameters": [entry for p in PARAMETERS[name] for entry in p.described()],
             "gatings": offered(name),
             "state": default_state(name),
         }

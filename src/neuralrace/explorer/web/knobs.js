@@ -36,7 +36,8 @@ export function networkKnobs({ store: { state } }) {
 export function taskKnobs(app) {
   const { state } = app.store;
   const builtin = app.info?.tasks.find((one) => one.name === state.task.builtin);
-  const found = (builtin?.parameters ?? []).map((param) => ({ ...param, place: `task.parameters.${param.name}` }));
+  const every = (builtin?.parameters ?? []).map((param) => ({ ...param, place: `task.parameters.${param.name}` }));
+  const found = every.filter(({ place }) => !isOfList(place) || get(state, place.split(".")) !== undefined);
   if (!builtin) found.push(...parametersOf(app), ...[...inputsOf(state.task), ...Object.keys(state.task.groups ?? {})].filter(isPlain).map(factor));
   const own = diagramKnob(app, found);
   if (own && !found.some(({ place }) => place === own.place)) found.push(own);
@@ -54,6 +55,9 @@ export function diagramKnob({ store: { state } }, known) {
   const label = typeof name === "string" ? name : key.split(".").at(-1) ?? key;
   return { name: key, place: key, label, kind: "number", min, max, step: (max - min) / 100, log: !!values.log, about: `varied by the study: ${key}` };
 }
+
+/** Whether a place is that of one of several numbers. @param {string} place */
+export const isOfList = (place) => /\.\d+$/.test(place);
 
 /** Whether a column can be part of a dotted place. @param {string} name */
 const isPlain = (name) => name !== "" && !name.includes(".");

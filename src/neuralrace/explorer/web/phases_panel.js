@@ -3,7 +3,7 @@
 import { button, h, s, say, shown, unique } from "./dom.js";
 import { Chart } from "./chart.js";
 import { plain } from "./fields.js";
-import { diagramKnob, isStarted, networkKnobs, taskKnobs } from "./knobs.js";
+import { diagramKnob, isOfList, isStarted, networkKnobs, taskKnobs } from "./knobs.js";
 import { dash, racer } from "./look.js";
 import { get, same, set } from "./store.js";
 
@@ -87,7 +87,7 @@ export class PhasesPanel {
     const unmoved = ["network.widths", ...(isStarted(app.store.state) ? ["network.scale"] : [])]; // widths are those of the gatings
     const knobs = [...task.map((knob) => (own && knob.place === own.place ? own : knob)), ...networkKnobs(app).filter(({ place }) => !unmoved.includes(place))];
     const relative = !!app.store.state.contest?.relative;
-    return knobs.filter(({ kind, min, max }) => (kind === "number" || kind === "integer") && typeof min === "number" && typeof max === "number").map((knob) => {
+    return knobs.filter(({ kind, min, max, place }) => !isOfList(place) && (kind === "number" || kind === "integer") && typeof min === "number" && typeof max === "number").map((knob) => {
       if (knob.place !== "contest.criterion") return knob;
       if (relative) return { ...knob, label: "Criterion (share of the initial loss)" };
       return { ...knob, max: Math.min(knob.max ?? 1, Number((NOTHING * (app.data?.zero_loss ?? Infinity)).toPrecision(2))) };

@@ -128,7 +128,7 @@ export function set(document, place, value) {
   if (!place.length) return value;
   const [key, ...rest] = place;
   /** @type {any} */
-  const made = { .../** @type {any} */ (document) };
+  const made = Array.isArray(document) ? [...document] : { .../** @type {any} */ (document) };
   if (!rest.length && value === undefined) delete made[key];
   else made[key] = set(made[key] ?? {}, rest, value);
   return made;

@@ -65,9 +65,8 @@ def recurrent_other(full: bool) -> Measurement:
     mean, most = np.max(each, axis=0)
     text = f"{100 * mean:.2g} % on average, {100 * most:.2g} % at most, in the worst seed"
     note = (
-        "modes of nearly equal speed disturb each other while they grow, and they are solved one "
+        "modes of nearly equal speed disturb each other; accuracy=1e-4 follows the network itself"
     )
-    note += "by one up to the default accuracy; a smaller one follows the network itself"
     return Measurement(text, bool(mean <= 5e-5 and most <= 5e-3), note)
 
 

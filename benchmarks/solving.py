@@ -53,18 +53,6 @@ print(time.perf_counter() - begun)
     return slow / fast, fast
 
 
-def first_contest() -> float:
-    """Seconds of a first contest of the two gatings of the extended XoR."""
-    code = """
-data = tasks.extended_xor(0.5)
-gatings = {"linear": tasks.linear_pathways(data), "xor": tasks.xor_pathways(data)}
-begun = time.perf_counter()
-nr.contest(gatings, scale=1e-3)
-print(time.perf_counter() - begun)
-"""
-    return _seconds(code)
-
-
 def end_time_ratio() -> float:
     """The time of the λ-balanced solution up to t = 10⁹ over that up to t = 1, at 11 times each."""
     code = """

@@ -61,8 +61,7 @@ class Claim:
 
     `quote` has the paper's own words. `inferred` marks a claim whose sentence is ours, as for the
     titles of slides. `instead` says what the networks do if the claim does not hold. `remarks` are
-    said whatever the verdict: numbers beside the claim, which it does not speak of. `at_hand` names
-    the figures that are read by `Tables.at_hand`: long to compute, and best stored. `topic` names
+    said whatever the verdict: numbers beside the claim, which it does not speak of. `topic` names
     the page, if it is not that of the paper that the name begins with. `timing` marks a ratio of
     running times, and `slow` what has no small version.
 
@@ -85,7 +84,6 @@ class Claim:
     inferred: bool = False
     instead: tuple[Remark, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    at_hand: tuple[str, ...] = ()
     topic: str = ""
     timing: bool = False
     slow: bool = False

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,6 @@ from neuralrace.sweeps import CellFile
 if TYPE_CHECKING:
     import xarray
 
-    from evidence.claim import Claim
 
 Read = TypeVar("Read")
 
@@ -135,17 +134,8 @@ class Tables:
         """
         full = self._full(name)
         if full is None and self.whole:
-            raise _not_stored(name, "each claim that rests on it")
+            raise _not_stored(name)
         return self(name, **smaller) if full is None else self._counted(name, full)
-
-    def check(self, claims: Sequence[Claim]) -> None:
-        """Raise if these tables are to be `whole` and a figure of the claims is not stored.
-
-        The figures are those of `Claim.at_hand`: nothing is computed to find this out.
-        """
-        for name in dict.fromkeys(name for claim in claims for name in claim.at_hand):
-            if self.whole and self._full(name) is None:
-                raise _not_stored(name, *(c.name for c in claims if name in c.at_hand))
 
     def _full(self, name: str) -> xarray.Dataset | None:
         """The figure at full size, if that is stored."""
@@ -308,13 +298,12 @@ ORIGIN = ("commit", "date", "versions", "device", "seconds")
 """What is known of where a number comes from."""
 
 
-def _not_stored(name: str, *claims: str) -> NeuralRaceError:
+def _not_stored(name: str) -> NeuralRaceError:
     return NeuralRaceError(
         f"{name} is not stored at full size",
         got="no file of it with its full settings",
         wanted="its data: smaller settings do not replace the numbers of a page",
-        fix=f"`python -m papers reproduce {name}` where it is fast, and name its folder by --from; "
-        f"or measure the others: this is for {' '.join(claims)}",
+        fix=f"`python -m papers reproduce {name}` where it is fast, and name its folder by --from",
     )
 
 

@@ -137,11 +137,6 @@ def test_an_entry_names_the_tables_it_was_read_from():
     assert none.measure(whole).tables == {}
 
 
-def test_figures_that_are_not_stored_are_told_before_anything_is_measured(tmp_path):
-    measure = Measure("gap", "gap", lambda t: 0.0, most=1)
-    far = Claim("nrr/far", "§", "So.", "By eye.", (measure,), at_hand=("nrr/appendix_a2",))
-    with refuses("nrr/appendix_a2"):
-        Tables(folder=tmp_path, whole=True).check([far])
+def test_a_figure_that_is_not_stored_is_not_replaced_by_a_smaller_one(tmp_path):
     with refuses("nrr/appendix_a2"):
         Tables(folder=tmp_path, whole=True).at_hand("nrr/appendix_a2", key=7)
-    Tables(folder=tmp_path).check([far])

@@ -1,6 +1,5 @@
 """The claims of Make Haste Slowly: how numbers are read, and the measurements made for them."""
 
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -9,7 +8,7 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from evidence import Tables, Verdict, claims, tables
+from evidence import Tables, Verdict, tables
 from papers import find
 from papers.mhs.claims import (
     contextual,
@@ -322,21 +321,6 @@ DAMAGE = [
     ({"copied_and_frozen": {"frozen": [9.0] * 5}}, set(), {"always-a-reln"}, set()),
     ({"copied_and_frozen": {"copied": [1e-3] * 5}}, {"always-a-reln"}, set(), set()),
 ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_claims_name_the_figures_that_should_be_at_hand():
-    def spied(asked):
-        tables = world()
-        tables.at_hand = lambda name, **changes: asked.add(name) or tables(name, **changes)
-        return tables
-
-    for claim in claims("mhs"):
-        asked = set()
-        with suppress(KeyError):  # figures that are not invented here
-            claim.measure(spied(asked))
-        assert asked == set(claim.at_hand), claim.name
-    assert len([claim for claim in claims() if claim.at_hand]) == 7
 
 
 @pytest.mark.parametrize(("changed", "refuted", "qualified", "unclear"), DAMAGE)

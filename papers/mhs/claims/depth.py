@@ -17,9 +17,6 @@ from papers.mhs import depth
 RUNS = {"seeds": 5, "at_once": 5}
 """Fig. 6, with fewer runs if it is not stored at full size."""
 
-FIG6 = ("mhs/fig6",)
-"""The figure of claims on two hidden layers, which takes long to compute."""
-
 
 def _depth(of: Callable[[Table], Any]) -> Read:
     return lambda tables: of(tables.at_hand("mhs/fig6", **RUNS))
@@ -141,7 +138,6 @@ CLAIMS = (
         quote="the ReLU network does not use the first layer for gating and instead all neurons "
         "are active for all datapoints.",
         instead=(FIRST, SECOND, ONE_LAYER),
-        at_hand=FIG6,
     ),
     Claim(
         "mhs/depth-second-layer",
@@ -163,7 +159,6 @@ CLAIMS = (
         "pathways are active in two out of the three contexts. Similarly the common pathway "
         "remains.",
         instead=(SECOND, ONE_LAYER),
-        at_hand=FIG6,
     ),
     Claim(
         "mhs/depth-follows",
@@ -211,7 +206,6 @@ CLAIMS = (
         "[…] when comparing samples from both networks at plateaus in the loss trajectories we see "
         "exact agreement between the outputs.",
         instead=(TIMING, FIRST),
-        at_hand=FIG6,
     ),
     Claim(
         "mhs/depth-variance",
@@ -238,7 +232,6 @@ CLAIMS = (
         quote="there is now variance in the trajectories of both networks […] we also see the same "
         "variance profiles across the various runs.",
         instead=(TIMING,),
-        at_hand=FIG6,
     ),
     Claim(
         "mhs/algorithm-1",

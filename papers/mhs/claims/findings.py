@@ -38,7 +38,6 @@ def finding(
         quote=f"Finding {number}: {quote}",
         instead=_each(remark for name in entries for remark in _ENTRIES[name].instead),
         remarks=_each(remark for name in entries for remark in _ENTRIES[name].remarks),
-        at_hand=tuple(dict.fromkeys(fig for name in entries for fig in _ENTRIES[name].at_hand)),
     )
 
 

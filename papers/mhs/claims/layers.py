@@ -10,7 +10,7 @@ import numpy as np
 import neuralrace as nr
 from evidence import Basis, Claim, Measure, Read, Remark
 from papers.figure import Table
-from papers.mhs.claims.depth import FIG6, FIRST, RUNS, SECOND
+from papers.mhs.claims.depth import FIRST, RUNS, SECOND
 from papers.mhs.contextual import contexts_on
 
 CONTEXTS = 3
@@ -147,7 +147,6 @@ CLAIMS = (
             FIRST,
             SECOND,
         ),
-        at_hand=FIG6,
     ),
     Claim(
         "mhs/variance-timing",
@@ -195,6 +194,5 @@ CLAIMS = (
                 ),
             ),
         ),
-        at_hand=FIG6,
     ),
 )

@@ -81,11 +81,6 @@ def other_rules(name: str, otherwise: str) -> tuple[Measure, ...]:
     return tuple(by_rule(name, said(rule), rule) for rule in WIDTHS if rule != JUDGED)
 
 
-def least_over_rules(name: str) -> Read:
-    """The smallest mean over seeds of a measure of Fig. 4, over all rules for the widths."""
-    return lambda tables: min(np.mean(by_rule(name, rule=rule).read(tables)) for rule in WIDTHS)
-
-
 def own_over_floor(of: str, floor: str) -> Read:
     """A distance of the authors' network over that of another seed, one number per seed."""
 

@@ -157,6 +157,38 @@ def test_sliders_move_the_race(chromium, tmp_path):
     page.close()
 
 
+@pytest.mark.browser
+def test_the_axis_follows_the_decay(chromium, tmp_path):
+    """With λ near the drive of the slower mode the loss settles later, and the page goes on."""
+    data = nr.Dataset({"x": np.sqrt(2) * np.eye(2)}, {"y": np.sqrt(2) * np.diag([3.0, 1.0])})
+    race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+    page, _ = opened(chromium, tmp_path, race, 1280, start=1e-3)
+    usual = page.evaluate("settings().until")
+    page.locator("#decay").evaluate(
+        "(input) => { input.value = 0.8; input.dispatchEvent(new Event('input')); }"
+    )
+    now = page.evaluate("settings()")
+    ends = [0.0, usual, now["until"], 4 * now["until"]]
+    loss = race.solve(times=ends, start=1e-3, weight_decay=now["decay"]).loss
+    fall = loss[0] - loss[3]
+    assert abs(loss[2] - loss[3]) < 0.02 * fall < abs(loss[1] - loss[3])
+    page.close()
+
+
+def test_paths_of_a_matrix_block_have_names():
+    """Every entry of a stream's matrix by its path and the directions at its ends."""
+    rng = np.random.default_rng(0)
+    arch = nr.Architecture(
+        {"a": 1, "b": 1, "h": 4, "k": 4, "y": 2},
+        {"ah": ("a", "h"), "bk": ("b", "k"), "hy": ("h", "y"), "ky": ("k", "y")},
+    )
+    x = {v: rng.normal(size=(6, 1)) for v in "ab"}
+    race = nr.reduce(arch, nr.Dataset(x, {"y": rng.normal(size=(6, 2))}))
+    (kind,) = _data(race.to_html(until=1.0, start=0.1))["kinds"]
+    streams = ["ah-hy → y 1", "ah-hy → y 2", "bk-ky → y 1", "bk-ky → y 2"]
+    assert kind["names"] == [f"block1: {stream}" for stream in streams]
+
+
 @pytest.mark.parametrize("start", [0.0, {"W1": 0.0, "W2": 1e-3}])
 def test_a_start_of_zero_has_a_page(start):
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from typing import Any
 
 import jax
@@ -132,6 +134,15 @@ def momentum(full: bool) -> Measurement:
     return at_most(max(momentum_gap(decay, weights, 600) for decay in (0.0, 0.05)), 1e-6)
 
 
+UNDERDAMPED = (
+    "Plain descent from the same five starts differs by .0001 to .0012. At a rate of .01 momentum "
+    ".9 is underdamped (ημs/(1 − μ)² = 3.6): small weights grow nearer to √s than to s, modes "
+    "follow each other sooner, and what one leaves of the next counts more. In the worst start the "
+    "difference is .0066 at a rate of .01, .0037 at .003 and .0017 at .0005; it falls with σ, too."
+)
+"""Why a start from random weights is less exact under momentum."""
+
+
 @claim(
     "rules/momentum-random",
     "Other rules",
@@ -142,7 +153,8 @@ def momentum_random(full: bool) -> Measurement:
     net = nr.GDLN(modes_of().arch)
     with jax.enable_x64(True):
         drawn = [net.init(seed, scale=1e-3, dtype=np.float64) for seed in range(5 if full else 1)]
-    return at_most(max(momentum_gap(decay, w, 1500) for w in drawn for decay in (0.0, 0.05)), 2e-3)
+    worst = max(momentum_gap(decay, w, 1500) for w in drawn for decay in (0.0, 0.05))
+    return at_most(worst, 2e-3, UNDERDAMPED)
 
 
 @claim(
@@ -171,23 +183,43 @@ def muon_times(full: bool) -> Measurement:
     return at_most(max(gaps), 0.01)
 
 
+def graph_gaps(cells: list[dict[str, Any]]) -> list[dict[str, float]]:
+    """The gap to training of the race of each cell's seed and rule; infinite for a wrong refusal.
+
+    NaN where the seed gives no exact race.
+    """
+    found = []
+    for cell in cells:
+        race, rule = random_race(cell["seed"]), RULES[cell["rule"]]
+        if race is None:
+            found.append({"gap": np.nan})
+            continue
+        if "rates" in rule:
+            rule = rule | {
+                "rates": {e: r for e, r in rule["rates"].items() if e in race.arch.edges}
+            }
+        if cell["rule"] in REFUSED:
+            found.append({"gap": 0.0 if is_refused(race, **rule) else np.inf})
+        else:
+            found.append({"gap": gap_to_training(race, **rule)})
+    return found
+
+
+def exact_seeds(count: int) -> list[int]:
+    """The first seeds that give exact races."""
+    seeds = itertools.count()
+    return list(itertools.islice((s for s in seeds if random_race(s) is not None), count))
+
+
 @claim(
     "rules/graphs",
     "Other rules",
     "40 random graphs × 8 rules: the loss of those accepted against training at full size, over "
     "L(0); those that do not keep the blocks are refused",
     "≤ 1e-8",
-    most=1e-8,
 )
-def graphs(full: bool) -> Iterator[float]:
-    races, seed = [], 0
-    while len(races) < (40 if full else 2):
-        race = random_race(seed)
-        races += [] if race is None else [race]
-        seed += 1
-    for race in races:
-        for name, rule in RULES.items():
-            known = {e: r for e, r in rule.get("rates", {}).items() if e in race.arch.edges}
-            rule = rule | ({"rates": known} if "rates" in rule else {})
-            refused = name in REFUSED and is_refused(race, **rule)
-            yield 0.0 if refused else np.inf if name in REFUSED else gap_to_training(race, **rule)
+def graphs(full: bool) -> Measurement:
+    axes = {"seed": exact_seeds(40 if full else 2), "rule": list(RULES)}
+    cores = len(os.sched_getaffinity(0)) if full else 1
+    found = nr.sweep(graph_gaps, axes, workers=cores if cores > 1 else None, batch={"rule": 8})
+    return at_most(float(found.data["gap"].max(skipna=False)), 1e-8)

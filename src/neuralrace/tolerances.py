@@ -406,5 +406,11 @@ LONGER = 1.6
 SETTLED = 0.01
 """A loss within this part of its fall from the end has settled; a page draws it until then."""
 
+PAGE_RESTS = 4
+"""After so many doublings of the time without a change, the loss of a page has settled."""
+
+PAGE_TIMES = 200
+"""A page is compared with another solution, and looked at for rest, at so many times."""
+
 DEPARTS = 1e-3
 """A page says by how much another solution departs from its curves above this part of L(0)."""

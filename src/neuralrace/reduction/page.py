@@ -19,7 +19,7 @@ from neuralrace.reduction.scipy_solver import PolynomialFlow, flowed
 from neuralrace.reduction.start import Start
 from neuralrace.reduction.symbols import WrittenMode, equations, statistics_in_symbols
 from neuralrace.text import percent, several
-from neuralrace.tolerances import DEPARTS, EXACT, PICTURE, SETTLED
+from neuralrace.tolerances import DEPARTS, EXACT, PAGE_RESTS, PAGE_TIMES, PICTURE, SETTLED
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -31,12 +31,6 @@ TITLE = "The race, mode by mode"
 
 DOUBLINGS = 40
 """How often the time until which a race is drawn is doubled at most."""
-
-RESTS = 4
-"""After so many doublings without a change, the loss is taken to have settled."""
-
-CHECKED = 200
-"""The number of times at which the loss is looked at."""
 
 ALIKE = 9
 """Modes share sliders where their numbers agree to this many digits."""
@@ -77,12 +71,13 @@ class _Kind:
         mode = self.modes[0]
         paths, race = mode.paths, recognised(mode.system)
         groups = [
-            names[0] if names else f"product {g}" for g, names in enumerate(mode.path_names, 1)
+            names[0] if names else _stream(mode, g) for g, names in enumerate(mode.path_names)
         ]
         inverse = np.linalg.pinv(paths.D, EXACT, hermitian=True)
         letters = {str(n): v for n, v in statistics_in_symbols(mode).items()} if race else {}
         return {
             "modes": self.names,
+            "rate": float(mode.block.growth_rate),
             "names": [self.title] if len(groups) == 1 else [f"{self.title}: {g}" for g in groups],
             "letters": letters,
             "start": mode.start.tolist(),
@@ -118,6 +113,27 @@ class _Kind:
             "values": f"{self.title}: {', '.join(values)}" if values else "",
             "stands": "; ".join([*map(str, mode.variables), *groups]),
         }
+
+
+def _stream(mode: WrittenMode, group: int) -> str:
+    """The path of a group of a matrix block, with its directions at ends that have several."""
+    arch, row = mode.block.arch, int(np.argmax(mode.paths.group == group))
+    parts = [mode.system.parts[k] for k in np.flatnonzero(mode.paths.powers[row])]
+    entries = {edge: np.argwhere(matrix) for part in parts for edge, matrix in part.items()}
+    path = next((p for p in arch.paths() if {*p.edges} == {*entries}), None)
+    if path is None:
+        return f"product {group + 1}"
+    ends = []
+    for node, (edge, side) in (
+        (arch.edges[path.edges[0]][0], (path.edges[0], 1)),
+        (arch.edges[path.edges[-1]][1], (path.edges[-1], 0)),
+    ):
+        places = {int(at[side]) + 1 for at in entries[edge]}
+        several = arch.sizes[node] > 1 and len(places) == 1
+        ends.append(f"{node} {places.pop()}" if several else "")
+    source, target = ends
+    name = "-".join(path.edges)
+    return f"{f'{source}: ' * bool(source)}{name}{f' → {target}' * bool(target)}"
 
 
 def _letter(symbol: object) -> str:
@@ -208,10 +224,10 @@ def _horizon(
 ) -> tuple[float, float]:
     """Until when the race is drawn, and how far `race.solve` is from these equations until then.
 
-    Where some blocks are left out, the second is not known to this page, and 0.
+    Where some blocks are left out, the distance is that of the others.
     """
     until = _settled(modes) if until is None else until
-    times = np.linspace(0.0, until, CHECKED)
+    times = np.linspace(0.0, until, PAGE_TIMES)
     if len(modes) < len(race.blocks) or not modes:
         return until, 0.0
     solution = race.solve(times=times, start=start, rtol=PICTURE)
@@ -232,7 +248,7 @@ def _settled(modes: Sequence[WrittenMode]) -> float:
     """1.3 times the time after which the loss hardly falls, from doubling.
 
     It ends where the loss is within `SETTLED` of the least that its quadratic form allows, or has
-    not moved for `RESTS` doublings.
+    not moved for `PAGE_RESTS` doublings.
     """
     least = sum(
         mode.paths.targets
@@ -242,13 +258,15 @@ def _settled(modes: Sequence[WrittenMode]) -> float:
     rate = max((float(np.abs(mode.paths.S).max(initial=0.0)) for mode in modes), default=0.0)
     end, rests = 1 / rate if rate else 1.0, 0
     for _ in range(DOUBLINGS):
-        times = np.linspace(0.0, end, CHECKED)
+        times = np.linspace(0.0, end, PAGE_TIMES)
         loss = _loss(modes, times)
         fall = SETTLED * (loss[0] - least)
         rests = (
-            rests + 1 if fall < loss[0] - loss[-1] and loss[CHECKED // 2] - loss[-1] < fall else 0
+            rests + 1
+            if fall < loss[0] - loss[-1] and loss[PAGE_TIMES // 2] - loss[-1] < fall
+            else 0
         )
-        if loss[-1] <= least + fall or rests >= RESTS:
+        if loss[-1] <= least + fall or rests >= PAGE_RESTS:
             return 1.3 * float(times[np.argmax(loss <= loss[-1] + fall)])
         end *= 2
     return end

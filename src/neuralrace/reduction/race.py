@@ -135,10 +135,11 @@ least 0.33 of the largest in the mode. Half-time: to half of the final strength.
         drive S, the brake D and the start of every mode and for weight decay, and the loss and the
         strengths of the paths, by the method of Dormand and Prince. A notebook shows it by itself.
         Modes with the same equations and numbers share sliders. Blocks with too many variables to
-        be written out are left out, and the page says so.
+        be written out are left out, and the page says so; it compares the others with `race.solve`.
 
         **Arguments:** with a `path` the text is also written there. `start` is that of
-        `race.start`. Curves end at `until`, by default where the loss has settled.
+        `race.start`. Curves end at `until`, by default where the loss has settled, and later under
+        weight decay, by the growth rate that it leaves.
 
         ```python
         >>> import neuralrace as nr

@@ -2,7 +2,7 @@
 "use strict";
 const DATA = JSON.parse(document.getElementById("race").textContent);
 const RTOL = 1e-9, POINTS = 300, COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#666"];
-const SHOWN = COLOURS.length;
+const SHOWN = COLOURS.length, LONGEST = 50;
 
 // What a mode does: its velocity, its loss and the strength of its paths, for factors on S and D.
 function system(mode, { S, D }, decay) {
@@ -78,6 +78,12 @@ function solve(times, settings) {
 const $ = (id) => document.getElementById(id);
 const short = (x) => Number(x.toPrecision(3)).toString();
 
+// Small weights grow at s − λ: how much longer the slowest mode takes that still grows.
+function longer(decay) {
+  const rates = DATA.kinds.map((kind) => kind.rate).filter((s) => s > 0), left = rates.filter((s) => s > decay);
+  return decay && left.length ? Math.min(LONGEST, Math.min(...rates) / (Math.min(...left) - decay)) : 1;
+}
+
 function settings() {
   const value = (id) => Number($(id).value), kinds = {};
   for (const { modes } of DATA.kinds) {
@@ -85,7 +91,8 @@ function settings() {
     const drives = [...document.querySelectorAll(`[id^="S "][id$=" ${name}"]`)].map((input) => 2 ** Number(input.value));
     kinds[name] = { S: drives, D: 2 ** value(`D ${name}`), start: 10 ** value(`start ${name}`) };
   }
-  return { kinds, decay: value("decay"), until: DATA.until * 2 ** value("until") };
+  const decay = value("decay");
+  return { kinds, decay, until: DATA.until * longer(decay) * 2 ** value("until") };
 }
 
 function ticks(low, high) {

@@ -780,14 +780,14 @@ def test_what_is_unknown_is_said_in_a_diagram_and_in_words():
     assert alone.entrants["one"].lateness == "never"  # no weights bring it that far
 
 
-@pytest.mark.parametrize(("scale", "size"), [(1e308, "large"), (1e-320, "small")])
-def test_a_scale_whose_square_is_no_number(scale, size):
+@pytest.mark.parametrize("scale", [1e308, 1e-320])
+def test_a_scale_whose_square_is_no_number(scale):
     data = nr.tasks.xor()
     for asked in (
         lambda: nr.contest(data, scale=scale),
         lambda: nr.reln.types(data, width=8, scale=scale, learning_rate=0.1, steps=10),
     ):
-        with says(f"the square of scale is too {size}", got="scale =", wanted="1e-150", fix="1e-"):
+        with refuses("scale"):
             asked()
 
 

@@ -1,5 +1,6 @@
 """The gated network: forward pass, loss, gradient, initial weights, bad weights."""
 
+import typing
 import warnings
 
 import jax
@@ -285,7 +286,7 @@ def test_orthogonal_has_no_preferred_sign():
     assert np.linalg.det(draws).mean() == pytest.approx(0, abs=0.05)
 
 
-@pytest.mark.parametrize("kind", gdln.INIT_KINDS)
+@pytest.mark.parametrize("kind", typing.get_args(gdln.InitKind))
 def test_scales_by_edge(kind):
     key = jax.random.key(3)
     unit = CHAIN.init(key, kind=kind)

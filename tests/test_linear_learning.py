@@ -86,7 +86,7 @@ def test_bad_input():
     with refuses("depth"):
         nr.linear.leading_time(2, s=1.0, start=0.1)
     for odd in ({"s": -1.0}, {"start": 0.9}, {"fraction": 1.0}, {"d": 0.0}):
-        with refuses("fraction"):
+        with refuses(*odd):
             nr.linear.chain_time(2, **({"s": 1.0, "start": 0.1} | odd))
 
 

@@ -26,7 +26,6 @@ from neuralrace.errors import (
     spelled,
     whole_number,
 )
-from neuralrace.tolerances import SMALLEST_SCALE
 
 if TYPE_CHECKING:
     import jax
@@ -72,13 +71,13 @@ def shown(value: object) -> str:
 
 def check_subsets(what: str, count: int) -> None:
     """Raise where something has so many values that its 2ⁿ subsets would fill the memory."""
-    if count > MOST_IN_SUBSETS:
-        raise NeuralRaceError(
-            f"{what} has too many values for all of their subsets",
-            got=f"{count} values, which have 2^{count} subsets",
-            wanted=f"at most {MOST_IN_SUBSETS} values",
-            fix="merge some of the values, or build the subsets that you need with data.mask(…)",
-        )
+    require(
+        count <= MOST_IN_SUBSETS,
+        f"{what} has too many values for all of their subsets",
+        got=f"{count} values, which have 2^{count} subsets",
+        wanted=f"at most {MOST_IN_SUBSETS} values",
+        fix="merge some of the values, or build the subsets that you need with data.mask(…)",
+    )
 
 
 def is_traced(value: object) -> bool:
@@ -92,13 +91,13 @@ def check_known(
 ) -> None:
     """Raise where JAX is tracing one of these arrays."""
     for name, value in values.items():
-        if is_traced(value):
-            raise NeuralRaceError(
-                f"{what} must be known before tracing",
-                got=f"{name!r}, an array that JAX is tracing",
-                wanted="arrays whose entries can be read",
-                fix=fix,
-            )
+        require(
+            not is_traced(value),
+            f"{what} must be known before tracing",
+            got=f"{name!r}, an array that JAX is tracing",
+            wanted="arrays whose entries can be read",
+            fix=fix,
+        )
 
 
 def kind_of(array: object) -> str:
@@ -159,19 +158,6 @@ def real_number(
             fix=fix,
         )
     return number
-
-
-def weight_scale(value: object, fix: str = "for example scale=1e-3") -> float:
-    """`scale`, a standard deviation of initial weights, whose square a float can hold."""
-    scale = real_number("scale", value, above=0, fix=fix)
-    if not SMALLEST_SCALE <= scale <= 1 / SMALLEST_SCALE:
-        raise NeuralRaceError(
-            f"the square of scale is too {'large' if scale > 1 else 'small'} for a number",
-            got=f"scale = {scale:g}",
-            wanted=f"{SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}",
-            fix=fix,
-        )
-    return scale
 
 
 def _as_float(value: Any) -> float:
@@ -324,13 +310,13 @@ def file_path(path: object, example: str) -> Path:
 
 def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
     """A path to write to, or an error where it is one of the files that are to be kept."""
-    if path.resolve() in {each.resolve() for each in kept}:
-        raise NeuralRaceError(
-            f"the report would overwrite {path.name!r}",
-            got=str(path),
-            wanted="another folder than that of the study",
-            fix="choose one with --out, or report(folder)",
-        )
+    require(
+        path.resolve() not in {each.resolve() for each in kept},
+        f"the report would overwrite {path.name!r}",
+        got=str(path),
+        wanted="another folder than that of the study",
+        fix="choose one with --out, or report(folder)",
+    )
     return path
 
 

@@ -18,8 +18,7 @@ from jaxtyping import PyTree
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
-from neuralrace.errors import check_kind
-from neuralrace.gdln import GDLN, Network
+from neuralrace.gdln import GDLN
 from neuralrace.statistics import (
     Place,
     SplitNetwork,
@@ -161,7 +160,7 @@ def split_work(arch: Architecture, data: Dataset) -> float:
 
 @door
 def compress(
-    net: Network, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
+    net: GDLN, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
 ) -> Compressed:
     """Smaller equivalents of a gated linear network, its weights and its data.
 
@@ -197,8 +196,6 @@ def compress(
 
     ```
     """
-    check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
-    assert isinstance(net, GDLN)
     given = checked_weights(net.arch, weights)
     check_finite(given)
     dtype = jnp.result_type(*given.values())

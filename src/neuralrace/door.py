@@ -76,8 +76,9 @@ def _guarded(function: Any, names: Mapping[str, Any]) -> Any:
                 raise tests.error(name, value)
         try:
             return function(*args, **kwargs)
-        except TypeError:
+        except TypeError as error:
             tests.bind(args, kwargs)
+            tests.check_known(error, {**dict(zip(tests.places, args, strict=False)), **kwargs})
             raise
 
     return guarded
@@ -116,6 +117,18 @@ class _Tests:
                 else f"see help({self.name})",
             ) from None
 
+    def check_known(self, error: TypeError, values: Mapping[str, object]) -> None:
+        """Raise where JAX is tracing an argument whose value was needed."""
+        jax = sys.modules.get("jax")
+        traced = [name for name in self.hints if is_traced(values.get(name))]
+        if traced and jax is not None and isinstance(error, jax.errors.JAXTypeError):
+            raise NeuralRaceError(
+                f"{traced[0]} must be known before tracing",
+                got="a value that JAX is tracing",
+                wanted=_in_words(self.hints[traced[0]]),
+                fix="call this outside jit, grad and vmap",
+            ) from error
+
     def error(self, name: str, value: object) -> NeuralRaceError:
         """What an argument must be."""
         words, kinds = _in_words(self.hints[name]), list(_flat(self.hints[name]))
@@ -126,6 +139,8 @@ class _Tests:
         fix, what = next(filter(None, ways), replay), f"{name} is not valid"
         if isinstance(value, tuple) and "Dataset" in words:
             fix = "gatings return (arch, data): pass the data alone"
+        if isinstance(value, Mapping) and "Dataset" in words:
+            fix = "the order is network, weights, data; arrays: nr.Dataset({'x': …}, {'y': …})"
         if callable(getattr(value, "init", None)) and callable(getattr(value, "update", None)):
             fix = "pass it as optimizer=optax.adam(1e-3), without a learning rate"
         if isinstance(value, str) and choices:

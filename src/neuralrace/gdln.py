@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, final
+from typing import Any, Literal, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,9 @@ from jaxtyping import Array, Float
 from numpy.typing import DTypeLike
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import one_of, random_key
+from neuralrace.checks import random_key
 from neuralrace.dataset import (
     Dataset,
-    check_data,
     check_targets,
     check_unweighed,
     matched,
@@ -30,7 +29,7 @@ from neuralrace.dataset import (
     weighed_by,
 )
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.losses import (
     SampleLoss,
     check_sample_losses,
@@ -54,7 +53,7 @@ __all__ = [
     "Network",
 ]
 
-INIT_KINDS = ("gaussian", "xavier", "orthogonal", "torch")
+InitKind: TypeAlias = Literal["gaussian", "xavier", "orthogonal", "torch"]
 """The kinds of initial weights that `init` draws."""
 
 NAMED = 5
@@ -250,7 +249,7 @@ class Network(abc.ABC):
         self,
         key: Key = 0,
         scale: ArrayLike | Mapping[str, ArrayLike] = 1.0,
-        kind: str = "gaussian",
+        kind: InitKind = "gaussian",
         dtype: DTypeLike | None = None,
     ) -> Weights:
         """Random initial weights.
@@ -304,20 +303,18 @@ class Network(abc.ABC):
 
     @door
     def checked_scales(
-        self, scale: ArrayLike | Mapping[str, ArrayLike], kind: str
+        self, scale: ArrayLike | Mapping[str, ArrayLike], kind: InitKind
     ) -> dict[str, float | Array]:
         """The scale of every edge of initial weights of a kind, or an error."""
-        fix = "kind='gaussian' has standard deviation scale"
-        one_of("kind of initial weights", kind, INIT_KINDS, fix)
         edges = sorted(self.arch.matrices)
         scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
-        if set(scales) != set(edges):
-            raise NeuralRaceError(
-                "scale must name every edge and nothing else",
-                got=f"scales for {listed(scales)}",
-                wanted=f"scales for {listed(edges)}",
-                fix="pass one number for all edges, or {edge: scale} for each of them",
-            )
+        require(
+            set(scales) == set(edges),
+            "scale must name every edge and nothing else",
+            got=f"scales for {listed(scales)}",
+            wanted=f"scales for {listed(edges)}",
+            fix="pass one number for all edges, or {edge: scale} for each of them",
+        )
         return {
             edge: one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
             for edge, value in scales.items()
@@ -328,7 +325,6 @@ class Network(abc.ABC):
         self, weights: WeightsLike, data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights by edge, inputs and gates, checked, in the weights' precision."""
-        check_data(data)
         if self.needs_samples:
             require_samples(data, f"data for a {type(self).__name__}")
         weights = self._checked(weights)

@@ -19,7 +19,7 @@ from neuralrace.dataset import Dataset, require_samples
 from neuralrace.dataset.text import TextLabel
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
-from neuralrace.gdln import GDLN, Network
+from neuralrace.gdln import GDLN, InitKind, Network
 from neuralrace.losses import SampleLoss, squared
 from neuralrace.types import ArrayLike, Key, NotNegative, Weights, WeightsLike
 
@@ -293,7 +293,7 @@ class LearnedGates(Network):
         self,
         key: Key = 0,
         scale: ArrayLike | Mapping[str, ArrayLike] = 1.0,
-        kind: str = "gaussian",
+        kind: InitKind = "gaussian",
         dtype: DTypeLike | None = None,
     ) -> Weights:
         """Random initial weights, as of any network; gates begin near equal ones.

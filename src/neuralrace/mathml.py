@@ -8,7 +8,7 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.errors import NeuralRaceError, require
+from neuralrace.errors import require
 
 if TYPE_CHECKING:
     import sympy
@@ -56,13 +56,13 @@ def formula(expressions: Any) -> str:
     listed = isinstance(expressions, Sequence) and not isinstance(expressions, str)
     several = expressions if listed else [expressions]
     for one in several:
-        if not isinstance(one, sympy.Basic) or not several:
-            raise NeuralRaceError(
-                "an equation is an expression of SymPy",
-                got=f"{type(one).__name__} {one!r:.80}",
-                wanted="a SymPy expression or equation, or a list of them",
-                fix="for example Equation(race.equations()['mode1'])",
-            )
+        require(
+            isinstance(one, sympy.Basic) and several,
+            "an equation is an expression of SymPy",
+            got=f"{type(one).__name__} {one!r:.80}",
+            wanted="a SymPy expression or equation, or a list of them",
+            fix="for example Equation(race.equations()['mode1'])",
+        )
     rows = "".join(f"<mtr>{_row(one)}</mtr>" for one in several)
     latex = html.escape(r" \\ ".join(_latex(one) for one in several))
     table = f'<mtable displaystyle="true">{rows}</mtable>'

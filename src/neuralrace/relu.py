@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, Sampled, check_data
+from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.gdln import Network
 from neuralrace.types import Finite, WeightsLike
@@ -72,7 +72,6 @@ class ReLUNetwork(Network):
     def _propagate(
         self, weights: WeightsLike, data: Dataset
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        check_data(data)
         ungated = data.gated({}) if data.gates else data
         weights, activity, gates = self.prepared(weights, ungated)
         slopes: dict[str, Array] = {}

@@ -1,6 +1,8 @@
 """Every number by which something counts as zero, as equal, as at rest or as reached.
 
-What a user may want to change is an argument of a function, whose default stands here.
+What a user may want to change is an argument of a function, whose default stands here. How many of
+something are taken, what fits into memory, what a computation costs and how a picture is laid out
+are not thresholds: such numbers stand beside what uses them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ The same holds for coefficients of merged equations compared with the largest of
 natural units, and for unit vectors that hardly leave a span.
 """
 
+FINEST = 1e-13
+"""A smaller relative tolerance of a step asks for more digits than float64 has."""
+
 TINY = 1e-300
 """Keeps lengths of zero from being divided by."""
 
@@ -64,6 +69,12 @@ THIN = 500
 LARGEST = 1e75
 """Up to this size of x and y, products of two second moments stay within the range of float64."""
 
+LATEST = 1e100
+"""The latest time that can be asked for: later ones overflow when multiplied by rates."""
+
+LARGEST_LOG = 120.0
+"""Logarithms of row sizes up to this: e^{±120} ≈ 1e±52 can still be squared without overflow."""
+
 SMALLEST_SCALE = 1e-150
 """The smallest standard deviation of weights, and one over the largest: its square is a number."""
 
@@ -75,6 +86,9 @@ MARGIN = 1e-9
 A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of the cell of v, and a cell
 of weights narrower than this is empty.
 """
+
+LINEAR_PROGRAM = 1e-10
+"""The least tolerance of a linear program, below the `MARGIN` that it must tell from zero."""
 
 DEGENERATE = 1e-7
 """A direction counts as none where all inputs, on one scale, are smaller than this along it.
@@ -187,6 +201,9 @@ RESTING = 1e-6
 What grows so slowly would not have grown e-fold at 10⁵ / strength, when the wait is over.
 """
 
+LONGEST = 1e5
+"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
+
 BLOCK_RESTS = 1e-4
 """A block rests where its weights change by less than this part of the largest in one step."""
 
@@ -200,6 +217,15 @@ UNSTABLE = 2.0
 """Descent is not stable where the loss grows to more than this times its initial value."""
 
 # Contests --------------------------------------------------------------------------------------
+
+SCALE = 1e-3
+"""The standard deviation of random weights if neither `start` nor `scale` is given."""
+
+APART = 1e3
+"""The factor between the two tolerances with which a race that rests is solved."""
+
+LOOSE = 1e-10
+"""With tolerances above this, the other one is smaller, otherwise larger."""
 
 COMPARABLE = 0.5
 """t·s/s* is used as an estimate if a gating's growth rate s is at least this times s*."""
@@ -246,6 +272,12 @@ NEVER = 1e-6
 
 UNSEEN = 1e-10
 """The same among the stimuli of one input: its associations with that choice then hardly learn."""
+
+ROUTE_START = 1e-5
+"""How far from a stationary point, relative to its weights or 1, a route starts."""
+
+ROUTE_ENDS = 1e5
+"""The time by which a route must have come to rest."""
 
 NEUTRAL = 1e-7
 """Eigenvalues with |λ| below this, relative to the largest or 1, count as zero."""
@@ -388,6 +420,12 @@ FALL_DONE = 1e-3
 """… and must have all but this part of their fall behind them in the last quarter of that time."""
 
 # Runs ------------------------------------------------------------------------------------------
+
+FLOW_RTOL = {"float64": 1e-8, "float32": 1e-4}
+"""Relative tolerance of a step of a flow by precision: far below what a plot or table shows."""
+
+SENT = 1e-8
+"""The same of races that a page shows: their curves are sent with six digits."""
 
 CONFIRMS = 0.5
 """Where less of the loss has fallen than this, a run does not tell how good a prediction is."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.tolerances import FINEST, SMALLEST_SCALE
+
 if TYPE_CHECKING:
     from jax import Array as JaxArray
     from numpy.typing import ArrayLike as ArrayLike
@@ -50,6 +52,7 @@ else:
 __all__ = [
     "Array",
     "ArrayLike",
+    "BelowOne",
     "Count",
     "Finite",
     "Inside",
@@ -57,8 +60,10 @@ __all__ = [
     "NotNegative",
     "Positive",
     "PositiveShare",
+    "Scale",
     "Several",
     "Share",
+    "Tolerance",
     "Weights",
     "WeightsLike",
     "Whole",
@@ -79,6 +84,10 @@ class Within:
 
     def holds(self, number: float) -> bool:
         """Whether a finite number is in the range."""
+        try:
+            number = float(number)
+        except OverflowError:  # an integer that no float can hold
+            return False
         inside = self.least <= number <= self.most and self.above < number < self.below
         return inside and math.isfinite(number)
 
@@ -108,6 +117,15 @@ Share: TypeAlias = Annotated[float, Within(least=0, most=1)]
 
 NotNegative: TypeAlias = Annotated[float, Within(least=0)]
 """A finite number of at least zero."""
+
+BelowOne: TypeAlias = Annotated[float, Within(least=0, below=1)]
+"""A part of a whole that is not everything, such as a momentum or a leak."""
+
+Scale: TypeAlias = Annotated[float, Within(least=SMALLEST_SCALE, most=1 / SMALLEST_SCALE)]
+"""A standard deviation of initial weights, whose square a number can hold."""
+
+Tolerance: TypeAlias = Annotated[float, Within(least=FINEST, below=1)]
+"""A relative tolerance of the steps of a solver."""
 
 PositiveShare: TypeAlias = Annotated[float, Within(above=0, most=1)]
 """A part of a whole that is not nothing."""

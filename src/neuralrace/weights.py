@@ -41,13 +41,13 @@ def checked_weights(
 
     `shapes` are those of a network (`Network.shapes`); without them every edge is a matrix.
     """
-    if isinstance(weights, Dataset):
-        raise NeuralRaceError(
-            "a dataset stands where the weights should",
-            got="Dataset",
-            wanted=f"weights for {listed(arch.matrices)}",
-            fix="the order is network, weights, data",
-        )
+    require(
+        not isinstance(weights, Dataset),
+        "a dataset stands where the weights should",
+        got="Dataset",
+        wanted=f"weights for {listed(arch.matrices)}",
+        fix="the order is network, weights, data",
+    )
     if not isinstance(weights, Mapping) or set(weights) != set(arch.matrices):
         names = weights if isinstance(weights, Mapping) else ()
         odd = sorted(set(arch.matrices) ^ set(names), key=str)
@@ -183,13 +183,13 @@ def one_number(what: str, value: ArrayLike, fix: str) -> float | Array:
     if not isinstance(value, jax.Array) or is_concrete(value):
         return real_number(what, value, fix=fix)
     numeric = jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u")
-    if value.shape != () or not numeric:
-        raise NeuralRaceError(
-            f"{what} must be one finite number",
-            got=f"a traced array of shape {value.shape}, dtype {value.dtype}",
-            wanted="a number without axes",
-            fix="map over several with jax.vmap",
-        )
+    require(
+        value.shape == () and numeric,
+        f"{what} must be one finite number",
+        got=f"a traced array of shape {value.shape}, dtype {value.dtype}",
+        wanted="a number without axes",
+        fix="map over several with jax.vmap",
+    )
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, TypeAlias, final
 
 import jax
 import numpy as np
@@ -78,12 +78,12 @@ class _Hidden(str):
         return net.responses(weights, data)[str(self)]
 
 
-KINDS = ("inner", "cosine", "correlation", "distance")
+Kind: TypeAlias = Literal["inner", "cosine", "correlation", "distance"]
 """The kinds of similarity."""
 
 
 @door
-def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*runs N N"]:
+def similarity(hidden: ArrayLike, kind: Kind = "inner") -> Float[np.ndarray, "*runs N N"]:
     """How alike the hidden values h of a layer are on any two samples n and m (NRR §4, Fig. 4g).
 
     **Arguments:** `hidden` of shape `(…, N, size)`, one row per sample, with any leading axes
@@ -103,7 +103,6 @@ def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*ru
     ```
     """
     h = finite_array("hidden", hidden, "(…, N, size)")
-    one_of("kind of similarity", kind, KINDS, "kind='inner' is the one of NRR Fig. 4g")
     if kind == "distance":
         return _distances(h)
     if kind == "correlation":

@@ -31,20 +31,20 @@ def checked_edges(
     checked = {}
     for edge, ends in edges.items():
         _check_name(edge, "edge")
-        if edge in sizes:
-            raise NeuralRaceError(
-                f"a node and an edge are both called {edge!r}",
-                got=repr(edge),
-                wanted="names that say which of the two is meant",
-                fix="rename the edge; gates are given by name",
-            )
-        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
-            raise NeuralRaceError(
-                f"edge {edge!r} needs a source and a target",
-                got=repr(ends),
-                wanted="(source node, target node)",
-                fix=f"for example {{{edge!r}: ('x', 'h')}}",
-            )
+        require(
+            edge not in sizes,
+            f"a node and an edge are both called {edge!r}",
+            got=repr(edge),
+            wanted="names that say which of the two is meant",
+            fix="rename the edge; gates are given by name",
+        )
+        require(
+            not isinstance(ends, str) and isinstance(ends, Sequence) and len(ends) == 2,
+            f"edge {edge!r} needs a source and a target",
+            got=repr(ends),
+            wanted="(source node, target node)",
+            fix=f"for example {{{edge!r}: ('x', 'h')}}",
+        )
         for end in ends:
             if not isinstance(end, str) or end not in sizes:
                 raise NeuralRaceError(
@@ -58,13 +58,13 @@ def checked_edges(
 
 
 def _check_name(name: Any, kind: str) -> None:
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise NeuralRaceError(
-            f"{name!r} cannot name {'an edge' if kind == 'edge' else f'a {kind}'}",
-            got=repr(name),
-            wanted="letters, digits and underscores, a letter first",
-            fix="rename it, for example 'h1'",
-        )
+    require(
+        isinstance(name, str) and _NAME.match(name),
+        f"{name!r} cannot name {'an edge' if kind == 'edge' else f'a {kind}'}",
+        got=repr(name),
+        wanted="letters, digits and underscores, a letter first",
+        fix="rename it, for example 'h1'",
+    )
 
 
 TRANSPOSED = ".T"
@@ -196,13 +196,13 @@ def check_ends(
     for name, ends in by_name(
         f"the choice of {kind}s", choice, f"for example {{'pathway': ['{kind}']}}"
     ).items():
-        if isinstance(ends, str) or not isinstance(ends, Iterable):
-            raise NeuralRaceError(
-                f"the {kind}s of pathway {name!r} must be a sequence of names",
-                got=repr(ends),
-                wanted="a sequence of names",
-                fix="put a single name in a tuple",
-            )
+        require(
+            not isinstance(ends, str) and isinstance(ends, Iterable),
+            f"the {kind}s of pathway {name!r} must be a sequence of names",
+            got=repr(ends),
+            wanted="a sequence of names",
+            fix="put a single name in a tuple",
+        )
         unknown = [repr(name)] if name not in pathways else []
         unknown += [repr(end) for end in ends if not isinstance(end, str) or end not in nodes]
         if unknown:
@@ -256,13 +256,13 @@ def layered(layers: Sequence[Mapping[str, int]]) -> Graph:
     sizes: dict[str, int] = {}
     for layer in layers:
         for node, size in by_name("a layer", layer, "for example {'h': 50}").items():
-            if node in sizes:
-                raise NeuralRaceError(
-                    f"node {node!r} stands in two layers",
-                    got=repr(node),
-                    wanted="each name once",
-                    fix="rename one of the two",
-                )
+            require(
+                node not in sizes,
+                f"node {node!r} stands in two layers",
+                got=repr(node),
+                wanted="each name once",
+                fix="rename one of the two",
+            )
             sizes[node] = size
     return sizes, joined((s, t) for a, b in pairwise(layers) for s in a for t in b)
 
@@ -403,13 +403,13 @@ def routing(M: int, inputs: int, hidden: int, outputs: int, P: int | None) -> Gr
     """See `Architecture.routing`."""
     P = M * M if P is None else P
     side = round(P**0.5)
-    if side * side != P or M % side:
-        raise NeuralRaceError(
-            "routes cannot be shared this way",
-            got=f"P = {P} routes per pathway for M = {M} domains",
-            wanted="P the square of a divisor of M",
-            fix=f"use one of {', '.join(str(d * d) for d in range(1, M + 1) if M % d == 0)}",
-        )
+    require(
+        side * side == P and not M % side,
+        "routes cannot be shared this way",
+        got=f"P = {P} routes per pathway for M = {M} domains",
+        wanted="P the square of a divisor of M",
+        fix=f"use one of {', '.join(str(d * d) for d in range(1, M + 1) if M % d == 0)}",
+    )
     sizes: dict[str, int] = {f"x{i}": inputs for i in range(1, M + 1)}
     edges: dict[str, tuple[str, str]] = {}
     groups = M // side

@@ -23,7 +23,7 @@ from neuralrace.architecture.build import (
     checked_sizes,
     checked_ties,
 )
-from neuralrace.checks import by_name, shown, switch
+from neuralrace.checks import by_name, shown
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
 from neuralrace.types import Count, Several, Whole
@@ -65,13 +65,13 @@ class Path:
         return self.edges[self._index(edge) + 1 :]
 
     def _index(self, edge: str) -> int:
-        if not isinstance(edge, str) or edge not in self.edges:
-            raise NeuralRaceError(
-                f"edge {edge!r} is not on this path",
-                got=repr(edge),
-                wanted=f"one of {listed(self.edges)}",
-                fix="ask only for edges of path.edges",
-            )
+        require(
+            isinstance(edge, str) and edge in self.edges,
+            f"edge {edge!r} is not on this path",
+            got=repr(edge),
+            wanted=f"one of {listed(self.edges)}",
+            fix="ask only for edges of path.edges",
+        )
         return self.edges.index(edge)
 
     def __str__(self) -> str:
@@ -555,11 +555,7 @@ class Architecture:
 
         ```
         """
-        return cls(
-            *build.recurrent(
-                inputs, hidden, outputs, steps, readout, leak, switch("initial", initial)
-            )
-        )
+        return cls(*build.recurrent(inputs, hidden, outputs, steps, readout, leak, initial))
 
     @classmethod
     @door
@@ -597,8 +593,7 @@ class Architecture:
 
         ```
         """
-        around, shared = switch("circular", circular), switch("pooled", pooled)
-        return cls(*build.convolution(inputs, hidden, outputs, positions, width, around, shared))
+        return cls(*build.convolution(inputs, hidden, outputs, positions, width, circular, pooled))
 
     @classmethod
     @door

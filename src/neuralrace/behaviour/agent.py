@@ -86,13 +86,13 @@ class Agent(Network):
         super().__post_init__()
         check_untied(self.arch, "learning from rewards")
         sizes = {self.arch.sizes[v] for v in self.arch.outputs}
-        if len(sizes) != 1 or sizes == {1}:
-            raise NeuralRaceError(
-                "every output node needs one neuron per choice",
-                got=f"sizes { {v: self.arch.sizes[v] for v in self.arch.outputs} }",
-                wanted="one number of at least 2 for all output nodes",
-                fix="give every output node as many neurons as there are choices",
-            )
+        require(
+            len(sizes) == 1 and sizes != {1},
+            "every output node needs one neuron per choice",
+            got=f"sizes { {v: self.arch.sizes[v] for v in self.arch.outputs} }",
+            wanted="one number of at least 2 for all output nodes",
+            fix="give every output node as many neurons as there are choices",
+        )
         losses = _checked_losses(self.arch, self.losses)
         trained = _checked_edges(self.arch, losses, self.trained_by)
         check_policy(self.policy, self.n_choices)
@@ -296,13 +296,13 @@ def _checked_edges(
                 wanted=f"one of {listed(known)}",
                 fix=spelled(odd, known, fix),
             )
-        if not any(arch.path_count(edge=edge, target=v) for v in losses[name]):
-            raise NeuralRaceError(
-                f"edge {edge!r} cannot learn from loss {name!r}",
-                got=f"a loss of {listed(losses[name])}, to which no path from {edge!r} leads",
-                wanted="a loss of an output node that the edge leads to",
-                fix=fix,
-            )
+        require(
+            any(arch.path_count(edge=edge, target=v) for v in losses[name]),
+            f"edge {edge!r} cannot learn from loss {name!r}",
+            got=f"a loss of {listed(losses[name])}, to which no path from {edge!r} leads",
+            wanted="a loss of an output node that the edge leads to",
+            fix=fix,
+        )
     return {edge: given[edge] for edge in arch.edges}
 
 
@@ -343,13 +343,13 @@ def check_rewards(data: Dataset) -> None:
             wanted="one reward for each choice, whatever predicts it",
             fix=fix,
         )
-    if not ((first >= 0) & (first <= 1)).all():
-        raise NeuralRaceError(
-            "rewards must be probabilities",
-            got=f"entries from {first.min():.4g} to {first.max():.4g}",
-            wanted="numbers from 0 to 1: how often a choice is rewarded with 1",
-            fix=fix,
-        )
+    require(
+        ((first >= 0) & (first <= 1)).all(),
+        "rewards must be probabilities",
+        got=f"entries from {first.min():.4g} to {first.max():.4g}",
+        wanted="numbers from 0 to 1: how often a choice is rewarded with 1",
+        fix=fix,
+    )
     require(
         first.any(),
         "the losses have no reward: no choice is ever rewarded",

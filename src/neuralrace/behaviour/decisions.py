@@ -16,7 +16,7 @@ from neuralrace.behaviour.policies import Policy, Softmax
 from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.types import ArrayLike, Count, Inside, PositiveShare
 
 SIDES: tuple[str, ...] = ("left", "right")
@@ -56,13 +56,13 @@ def decision_task(
     fix = f"for example contrasts={CONTRASTS}"
     levels = np.atleast_1d(real_array("contrasts", contrasts, wanted=wanted, fix=fix))
     fine = levels.ndim == 1 and bool(((levels >= 0) & (levels <= 1)).all() and (levels > 0).any())
-    if not fine or len(np.unique(levels)) < levels.size:
-        raise NeuralRaceError(
-            "contrasts are out of range",
-            got=np.array2string(levels, threshold=8),
-            wanted=wanted,
-            fix=fix,
-        )
+    require(
+        fine and len(np.unique(levels)) >= levels.size,
+        "contrasts are out of range",
+        got=np.array2string(levels, threshold=8),
+        wanted=wanted,
+        fix=fix,
+    )
     side = np.repeat([0, 1], len(levels))
     contrast = np.tile(levels, 2)
     reward = reliability * np.eye(2)[side]

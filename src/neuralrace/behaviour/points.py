@@ -14,7 +14,17 @@ from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import flat, jacobian, places, rounding, shaped, values, velocity
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import Until, flow
-from neuralrace.tolerances import DEPENDENT, EQUAL, NEVER, NEWTON, ROUTE_RESTS, STATIONARY, UNSEEN
+from neuralrace.tolerances import (
+    DEPENDENT,
+    EQUAL,
+    NEVER,
+    NEWTON,
+    ROUTE_ENDS,
+    ROUTE_RESTS,
+    ROUTE_START,
+    STATIONARY,
+    UNSEEN,
+)
 
 
 @final
@@ -182,13 +192,6 @@ def point_at(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
     )
 
 
-START = 1e-5
-"""How far from a point, relative to the size of its weights or 1, a route starts."""
-
-HORIZON = 1e5
-"""The time by which a route must have come to rest."""
-
-
 @final
 @dataclass(frozen=True)
 class Route:
@@ -232,7 +235,7 @@ def find_routes(
         row = flat(agent, weights)
         J = np.asarray(jacobian(agent, data, jnp.asarray(row)))
         floor = rounding(np.linalg.eigvals(J))
-        size = START * max(1.0, float(np.linalg.norm(row)))
+        size = ROUTE_START * max(1.0, float(np.linalg.norm(row)))
         for node, index in blocks(agent, quiet):
             for rate, direction in unstable(J[np.ix_(index, index)], floor):
                 for sign in (1,) if node is not None else (1, -1):
@@ -242,7 +245,7 @@ def find_routes(
                         agent,
                         shaped(agent, jnp.asarray(start)),
                         data,
-                        times=[HORIZON],
+                        times=[ROUTE_ENDS],
                         until=Until(stationary=ROUTE_RESTS),
                     )
                     route = Route(source, nearest(run.final), node, rate)

@@ -99,10 +99,13 @@ def check_policy(policy: Any, choices: int) -> None:
     """Raise where a policy does not turn values of choices into probabilities."""
     wanted = f"probabilities of shape (N, {choices}): none negative, each row with sum 1"
     fix = "for example behaviour.Softmax(5.0), or lambda q: jax.nn.softmax(5 * q, axis=-1)"
-    if not callable(policy):
-        raise NeuralRaceError(
-            "the policy must be a function", got=shown(policy), wanted=wanted, fix=fix
-        )
+    require(
+        callable(policy),
+        "the policy must be a function",
+        got=shown(policy),
+        wanted=wanted,
+        fix=fix,
+    )
     values = jnp.outer(jnp.asarray(PROBES), jnp.arange(choices))
     try:
         found = np.asarray(policy(values), float)

@@ -185,13 +185,13 @@ def rank_correlation(
         real_array(name, value, wanted="shape (animals,)", fix=fix)
         for name, value in (("early", early), ("late", late))
     ]
-    if pair[0].ndim != 1 or pair[0].shape != pair[1].shape or len(pair[0]) < 3:
-        raise NeuralRaceError(
-            "early and late must have one number per animal",
-            got=f"shapes {pair[0].shape} and {pair[1].shape}",
-            wanted="two equal shapes (animals,), at least 3",
-            fix=fix,
-        )
+    require(
+        pair[0].ndim == 1 and pair[0].shape == pair[1].shape and len(pair[0]) >= 3,
+        "early and late must have one number per animal",
+        got=f"shapes {pair[0].shape} and {pair[1].shape}",
+        wanted="two equal shapes (animals,), at least 3",
+        fix=fix,
+    )
     require(
         all(np.isfinite(row).all() for row in pair),
         "early and late must be finite",

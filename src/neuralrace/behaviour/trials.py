@@ -25,12 +25,12 @@ from neuralrace.dynamics import (
     System,
     take_steps,
 )
-from neuralrace.dynamics.setup import pose, positive_rate, recording_steps
+from neuralrace.dynamics.setup import pose, recording_steps
 from neuralrace.dynamics.train import key_data
 from neuralrace.progress import progress
 from neuralrace.tolerances import MODERATE
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Count, Key, NotNegative, WeightsLike
+from neuralrace.types import ArrayLike, Count, Key, NotNegative, Positive, WeightsLike
 from neuralrace.weights import checked_weights
 
 
@@ -59,12 +59,12 @@ def train_by_trials(
     data: Sampled,
     *,
     key: Key = 0,
-    learning_rate: float,
+    learning_rate: Positive,
     trials: Count,
     animals: Count = 1,
     scale: NotNegative = 0.1,
     weights: WeightsLike | None = None,
-    record_every: int = 1,
+    record_every: Count = 1,
     record_at: ArrayLike | None = None,
     record: Record | None = None,
 ) -> Trajectory:
@@ -95,7 +95,7 @@ def train_by_trials(
 
     ```
     """
-    rate = positive_rate(learning_rate)
+    rate = float(learning_rate)
     stops = recording_steps(trials, record_every, record_at)
     keys = jax.random.split(random_key(key, "drawing trials"), animals)
     if weights is None:

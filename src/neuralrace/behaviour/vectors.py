@@ -31,20 +31,16 @@ def flat(agent: Agent, weights: Mapping[str, np.ndarray]) -> Float[np.ndarray, "
 
 def shaped(agent: Agent, row: Array) -> dict[str, Array]:
     """A row as weights by edge."""
-    found, at = {}, 0
-    for edge, (source, target) in agent.arch.edges.items():
-        shape = agent.arch.sizes[target], agent.arch.sizes[source]
-        found[edge] = row[at : at + shape[0] * shape[1]].reshape(shape)
-        at += shape[0] * shape[1]
-    return found
+    shapes = agent.arch.shapes
+    ends = np.cumsum([rows * columns for rows, columns in shapes.values()])
+    parts = jnp.split(row, ends[:-1])
+    return {e: part.reshape(shapes[e]) for e, part in zip(shapes, parts, strict=True)}
 
 
 def places(agent: Agent) -> dict[str, np.ndarray]:
     """Where the entries of every edge are in the row."""
-    sizes = agent.arch.sizes
-    count = {edge: sizes[s] * sizes[t] for edge, (s, t) in agent.arch.edges.items()}
-    ends = np.cumsum(list(count.values()))
-    return {e: np.arange(end - count[e], end) for e, end in zip(count, ends, strict=True)}
+    count = sum(rows * columns for rows, columns in agent.arch.shapes.values())
+    return {e: np.asarray(part).ravel() for e, part in shaped(agent, jnp.arange(count)).items()}
 
 
 def _velocity(agent: Agent, data: Dataset, row: Array) -> Array:

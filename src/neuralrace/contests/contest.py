@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import one_of, weight_scale
+from neuralrace.checks import one_of
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.outcome import (
     PRINTED,
@@ -22,7 +22,6 @@ from neuralrace.contests.outcome import (
 )
 from neuralrace.contests.pictures import draw_contest
 from neuralrace.contests.times import (
-    SCALE,
     Candidates,
     CandidatesLike,
     Entrant,
@@ -37,11 +36,10 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
-from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import Result, Sentence
-from neuralrace.tolerances import MENTIONED
+from neuralrace.tolerances import LONGEST, MENTIONED, SCALE
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Count, Key
+from neuralrace.types import ArrayLike, Count, Key, NotNegative, Positive, Scale, Share, Tolerance
 
 if TYPE_CHECKING:
     import pandas
@@ -260,7 +258,7 @@ class Contest(Result):
                     fix="pass times=np.linspace(0, 100, 201), or a criterion that can be reached",
                 )
             times = np.linspace(0, 2 * self.times[self.winner], 201)
-        scale = self.scale if scale is None else weight_scale(scale)
+        scale = self.scale if scale is None else scale
         decay = self.rule.weight_decay
         return train_together(self.candidates, self.entrants, scale, key, times, seeds, decay)
 
@@ -381,17 +379,17 @@ def contest(
     candidates: CandidatesLike | Dataset,
     *,
     start: StartsLike | None = None,
-    scale: float | None = None,
-    criterion: float | None = None,
+    scale: Scale | None = None,
+    criterion: Positive | None = None,
     relative: bool = False,
-    longest: float = LONGEST,
-    tolerance: float | None = None,
+    longest: Positive = LONGEST,
+    tolerance: Positive | None = None,
     width: Count | None = None,
     key: Key = 0,
-    rtol: float | None = None,
-    leak: float = 0.0,
+    rtol: Tolerance | None = None,
+    leak: Share = 0.0,
     bias: bool = False,
-    weight_decay: float | None = None,
+    weight_decay: NotNegative | None = None,
     leads: bool = True,
     check: bool = False,
 ) -> Contest:

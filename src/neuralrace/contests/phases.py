@@ -16,16 +16,25 @@ from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.outcome import KNOWN, nobody
 from neuralrace.contests.paths import PathRace, path_race
 from neuralrace.contests.pictures import draw_map, draw_phases
-from neuralrace.contests.times import SCALE, CandidatesLike, Rule, StartsLike, foremost, positive
+from neuralrace.contests.times import CandidatesLike, Rule, StartsLike, foremost
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.progress import progress
 from neuralrace.reduction.start import LARGE_HOLDS
-from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import several
-from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
-from neuralrace.types import ArrayLike, Count, Finite, Key, Positive
+from neuralrace.tolerances import CHANGES, EQUAL, LONGEST, NEAR_RIVAL, ROUNDING, SCALE
+from neuralrace.types import (
+    ArrayLike,
+    Count,
+    Finite,
+    Key,
+    NotNegative,
+    Positive,
+    Scale,
+    Share,
+    Tolerance,
+)
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -484,19 +493,19 @@ def phase_diagram(
     *,
     race: Literal["gatings", "paths"] = "gatings",
     start: StartsLike | None = None,
-    scale: float | None = None,
-    criterion: float = 0.2,
+    scale: Scale | None = None,
+    criterion: Positive = 0.2,
     relative: bool = False,
     mode: str | None = None,
     at: Positive | None = None,
-    longest: float = LONGEST,
-    tolerance: float | None = None,
+    longest: Positive = LONGEST,
+    tolerance: Positive | None = None,
     width: Count | None = None,
     key: Key = 0,
-    rtol: float | None = None,
-    weight_decay: float | None = None,
-    precision: float | None = None,
-    leak: float = 0.0,
+    rtol: Tolerance | None = None,
+    weight_decay: NotNegative | None = None,
+    precision: Positive | None = None,
+    leak: Share = 0.0,
     bias: bool = False,
     check: bool = False,
 ) -> PhaseDiagram:
@@ -574,13 +583,6 @@ def phase_diagram(
         )
     axes = _axes(parameter, values)
     varied = [name for name in axes if name in VARIED] if values is None else []
-    require(
-        precision is None or positive(precision),
-        "the precision of a crossover must be a positive number",
-        got=repr(precision),
-        wanted="a share of the distance between neighbouring values, such as 1e-9",
-        fix="leave it out for the default",
-    )
     precision = precision or (CROSSING if len(axes) == 1 else BOUNDARY)
     options = {"start": start, "scale": scale, "criterion": criterion, "weight_decay": weight_decay}
     for name in varied:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import sqrt
 from numbers import Real
 from typing import TypeAlias, cast, final
 
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import plain_number, switch, weight_scale
+from neuralrace.checks import plain_number
 from neuralrace.dataset import Dataset, with_bias, zero_loss
 from neuralrace.door import door
-from neuralrace.dynamics.systems import checked_law
 from neuralrace.errors import NeuralRaceError, check_kind, listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import ClosedForm, Race, Start, reduce
-from neuralrace.reduction.solve import checked_tolerance
 from neuralrace.reduction.start import check_start_known, joined, later, start_from_scale
 from neuralrace.reln.explained.fall import stretches
-from neuralrace.reln.explained.fixed_points import checked_leak
-from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, LONGER, NOISE, PRINTED, RTOL
+from neuralrace.tolerances import (
+    APART,
+    BLOCK_RESTS,
+    EQUAL,
+    FALLEN,
+    LONGER,
+    LOOSE,
+    NOISE,
+    PRINTED,
+    RTOL,
+)
 from neuralrace.trajectory import Trajectory, crossing_time
-from neuralrace.types import Key, WeightsLike
+from neuralrace.types import Key, NotNegative, Positive, Scale, Share, Tolerance, WeightsLike
 from neuralrace.weights import check_untied
 
 DRAWN = 301
@@ -38,15 +45,6 @@ FIRST = 128.0
 
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
-
-APART = 1e3
-"""The factor between the two tolerances with which a race that rests is solved."""
-
-LOOSE = 1e-10
-"""With tolerances above this, the other one is smaller, otherwise larger."""
-
-SCALE = 1e-3
-"""The standard deviation of random weights if neither `start` nor `scale` is given."""
 
 AVERAGE = (
     "an average start keeps the signs of the first Σ^yx; start={name: weights} starts from "
@@ -174,6 +172,7 @@ class Entrant:
 
 
 @final
+@door
 @dataclass(frozen=True)
 class Rule:
     """How learning times are measured: the start, the criterion, and how long races are followed.
@@ -185,15 +184,15 @@ class Rule:
     """
 
     start: StartsLike | None
-    scale: float | None
-    criterion: float
+    scale: Scale | None
+    criterion: Positive
     relative: bool
-    longest: float
-    tolerance: float | None
-    rtol: float | None = None
-    leak: float = 0.0
+    longest: Positive
+    tolerance: Positive | None
+    rtol: Tolerance | None = None
+    leak: Share = 0.0
     bias: bool = False
-    weight_decay: float | None = None
+    weight_decay: NotNegative | None = None
     draws: Key | None = None
 
     def __post_init__(self) -> None:
@@ -207,25 +206,11 @@ class Rule:
             "scale=1e-3 at what random weights of that standard deviation have on average, "
             "so that wider pathways start ahead",
         )
-        if self.scale is not None:
-            weight_scale(self.scale)
         require(
-            self.longest is None or positive(self.longest),
-            "longest must be a positive number",
-            got=repr(self.longest),
-            wanted="a finite number above 0",
-            fix="leave it out for the default",
-        )
-        checked_law(self.weight_decay, None, ())
-        switch("relative", self.relative)
-        switch("bias", self.bias)
-        checked_leak(self.leak)
-        checked_tolerance(self.rtol)
-        require(
-            positive(self.criterion) and (self.criterion < 1 or not self.relative),
+            self.criterion < 1 or not self.relative,
             "the criterion is not possible",
-            got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,
-            wanted="a share of ½⟨‖y‖²⟩ between 0 and 1" if self.relative else "a positive loss",
+            got=f"criterion = {self.criterion!r}, relative",
+            wanted="a share of ½⟨‖y‖²⟩ between 0 and 1",
             fix="criterion=0.2 is the loss of MHS Fig. 2d; with relative=True it is a share",
         )
 
@@ -248,7 +233,6 @@ class Rule:
 
         A candidate that meets the criterion at its start has the time 0 if it may have `begun`.
         """
-        check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
         require(
             candidates,
             "a contest needs candidates",
@@ -373,11 +357,6 @@ def _one_number(source: StartLike) -> float | None:
     return float(numbers[0])
 
 
-def positive(value: object) -> bool:
-    """Whether it is a finite number above zero."""
-    return isinstance(value, Real) and isfinite(value) and float(value) > 0
-
-
 def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
     """A candidate whose hidden nodes read an input that is always one."""
     if BIAS in arch.sizes:
@@ -394,7 +373,6 @@ def pairs_of(candidates: CandidatesLike) -> Candidates:
 
 def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Dataset]:
     """A candidate as (arch, data), or an error that names it."""
-    check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
     if isinstance(candidate, Race):
         candidate = candidate.arch, candidate.data
     if not (isinstance(candidate, tuple) and len(candidate) == 2):
@@ -452,7 +430,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
 
 
 @door
-def expected_start(race: Race, scale: float) -> Start:
+def expected_start(race: Race, scale: Scale) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
@@ -472,7 +450,6 @@ def expected_start(race: Race, scale: float) -> Start:
 
     ```
     """
-    scale = weight_scale(scale)
     return _expected(race, scale, "the race")
 
 

@@ -5,7 +5,6 @@ from neuralrace.dataset.checks import GateClasses as GateClasses
 from neuralrace.dataset.checks import check_moments as check_moments
 from neuralrace.dataset.checks import checked_weight as checked_weight
 from neuralrace.dataset.checks import is_concrete as is_concrete
-from neuralrace.dataset.matching import check_data as check_data
 from neuralrace.dataset.matching import check_targets as check_targets
 from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways

@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture, check_ends, joined
 from neuralrace.dataset.samples import Dataset, weighed
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, spelled
+from neuralrace.errors import NeuralRaceError, listed, require, spelled
 from neuralrace.types import ArrayLike, Count
 
 
@@ -23,8 +23,6 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
     place; it works under `jit`, where it sees shapes alone. With `classes`, targets may also be one
     column of class indices.
     """
-    check_kind("arch", arch, Architecture, "make one with nr.Architecture.chain(2, 8, 1)")
-    check_data(data)
     if BIAS in arch.inputs:
         data = with_bias(data, arch.sizes[BIAS])
     x = data.x
@@ -90,18 +88,6 @@ def with_bias(data: Dataset, size: int = 1) -> Dataset:
     )
     x = {**data.x, BIAS: np.ones((data.n_samples, size))}
     return eqx.tree_at(lambda d: d.x, data, x)
-
-
-def check_data(data: object) -> None:
-    """Raise where something else was passed as a dataset, with what was probably meant."""
-    fix = (
-        "the order is network, weights, data"
-        if isinstance(data, Mapping)
-        else "gatings return (arch, data): pass the data alone"
-        if isinstance(data, tuple)
-        else "wrap the arrays: nr.Dataset({'x': …}, {'y': …})"
-    )
-    check_kind("data", data, Dataset, fix)
 
 
 @door

@@ -128,15 +128,15 @@ class Dataset(eqx.Module):
         if self.part is not None:
             everything["part"] = self.part
         for name, value in everything.items():
-            if value.shape[0] != n:
-                raise NeuralRaceError(
-                    f"{name} has another number of samples than x[{first!r}]",
-                    got=f"{name} of shape {value.shape}",
-                    wanted=f"{n} samples along the first axis",
-                    fix="a gate, a label or a weight has one value per sample"
-                    if value.ndim == 1
-                    else "give every sample a row; transpose data with one column per sample",
-                )
+            require(
+                value.shape[0] == n,
+                f"{name} has another number of samples than x[{first!r}]",
+                got=f"{name} of shape {value.shape}",
+                wanted=f"{n} samples along the first axis",
+                fix="a gate, a label or a weight has one value per sample"
+                if value.ndim == 1
+                else "give every sample a row; transpose data with one column per sample",
+            )
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -145,14 +145,15 @@ class Dataset(eqx.Module):
             return
         _, first, index = np.unique(np.asarray(self.part), return_index=True, return_inverse=True)
         for name, gate in (*self.gates.items(), *self.loss_weight.items()):
-            if is_concrete(gate) and (np.asarray(gate) != np.asarray(gate)[first][index]).any():
-                raise NeuralRaceError(
-                    f"gates or loss weights of {name!r} differ among the rows of a population",
-                    got=f"{self.n_samples} rows in {len(first)} parts, with gates within a part",
-                    wanted="equal gates for all rows of a part: its rows are no samples",
-                    fix="one population for each gate: nr.Dataset.mixture({'on': (0.5, first), …}) "
-                    "and data.mask(part='on')",
-                )
+            require(
+                not is_concrete(gate)
+                or not (np.asarray(gate) != np.asarray(gate)[first][index]).any(),
+                f"gates or loss weights of {name!r} differ among the rows of a population",
+                got=f"{self.n_samples} rows in {len(first)} parts, with gates within a part",
+                wanted="equal gates for all rows of a part: its rows are no samples",
+                fix="one population for each gate, nr.Dataset.mixture({'on': (0.5, first), …}), "
+                "and data.mask(part='on')",
+            )
 
     @property
     def is_population(self) -> bool:

@@ -18,12 +18,7 @@ from neuralrace.dynamics.loop import Members, StepResult, take_steps
 from neuralrace.dynamics.methods import Descent, Stepper, UntilLike, checked_until, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.schedule import Schedule
-from neuralrace.dynamics.setup import (
-    Options,
-    pose,
-    positive_rate,
-    recording_steps,
-)
+from neuralrace.dynamics.setup import Options, pose, recording_steps
 from neuralrace.dynamics.systems import checked_batch_size
 from neuralrace.dynamics.train import (
     Callback,
@@ -34,12 +29,21 @@ from neuralrace.dynamics.train import (
     watched,
 )
 from neuralrace.errors import require, warn_user
-from neuralrace.gdln import Network
+from neuralrace.gdln import InitKind, Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 from neuralrace.trajectory.files import network_described
-from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.types import (
+    ArrayLike,
+    BelowOne,
+    Count,
+    Key,
+    NotNegative,
+    Positive,
+    WeightsLike,
+    Whole,
+)
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -51,29 +55,29 @@ def train_ensemble(
     data: Dataset | Sequence[Dataset],
     *,
     key: Key = 0,
-    seeds: int | Sequence[int] = 1,
+    seeds: Count | Sequence[Whole] = 1,
     scale: Scales = 1.0,
-    kind: str = "gaussian",
+    kind: InitKind = "gaussian",
     weights: WeightsLike | None = None,
-    learning_rate: float | Sequence[float] | None = None,
-    momentum: float | None = None,
-    weight_decay: float | None = None,
-    rates: Mapping[str, float] | None = None,
+    learning_rate: Positive | Sequence[Positive] | None = None,
+    momentum: BelowOne | None = None,
+    weight_decay: NotNegative | None = None,
+    rates: Mapping[str, Positive] | None = None,
     optimizer: GradientTransformation | Stepper | None = None,
-    steps: int,
-    batch_size: int | None = None,
+    steps: Count,
+    batch_size: Count | None = None,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     until: UntilLike | None = None,
     callback: Callback | None = None,
-    record_every: int = 1,
+    record_every: Count = 1,
     record_at: ArrayLike | None = None,
     record: Record | None = None,
     axis: tuple[str, ArrayLike] | None = None,
-    members_at_once: int | None = None,
+    members_at_once: Count | None = None,
     dtype: DTypeLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int | None = None,
+    checkpoint_every: Count | None = None,
     schedule: Schedule | None = None,
 ) -> Trajectory:
     """Many runs in one program: over seeds, and over datasets, scales and learning rates.
@@ -112,9 +116,7 @@ def train_ensemble(
     """
     stops = recording_steps(steps, record_every, record_at)
     row = one_row("learning_rate", learning_rate)
-    several = (
-        [] if learning_rate is None else [positive_rate(rate) for rate in row.ravel().tolist()]
-    )
+    several = [] if learning_rate is None else [float(rate) for rate in row.ravel().tolist()]
     method, clock = chosen_method(
         several[0] if several else None, optimizer, int(stops[-1]), momentum
     )
@@ -199,21 +201,21 @@ def flow_ensemble(
     *,
     key: Key = 0,
     times: ArrayLike,
-    seeds: int | Sequence[int] = 1,
+    seeds: Count | Sequence[Whole] = 1,
     scale: Scales = 1.0,
-    kind: str = "gaussian",
+    kind: InitKind = "gaussian",
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     record: Record | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    max_steps: int = 100_000,
+    rtol: Positive | None = None,
+    atol: Positive | None = None,
+    max_steps: Count = 100_000,
     axis: tuple[str, ArrayLike] | None = None,
-    members_at_once: int | None = None,
+    members_at_once: Count | None = None,
     dtype: DTypeLike | None = None,
     schedule: Schedule | None = None,
-    weight_decay: float | None = None,
-    rates: Mapping[str, float] | None = None,
+    weight_decay: NotNegative | None = None,
+    rates: Mapping[str, Positive] | None = None,
 ) -> Trajectory:
     """Gradient flow from many starts in one program: over seeds, datasets and scales.
 

@@ -25,21 +25,19 @@ from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.schedule import Schedule
 from neuralrace.dynamics.setup import StoppedError, joined, pose
 from neuralrace.dynamics.systems import State, System, checked_state
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import listed, require
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
+from neuralrace.tolerances import FLOW_RTOL, LATEST
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Count, NotNegative, Positive, WeightsLike
 
 if TYPE_CHECKING:
     from diffrax import AbstractProgressMeter, AbstractSolver, AbstractStepSizeController
     from diffrax._custom_types import FloatScalarLike, RealScalarLike
 
 T = TypeVar("T")
-
-RTOL = {"float64": 1e-8, "float32": 1e-4}
-"""Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
 
 USUAL_STEPS = 1000
 """Evaluations of the gradient in a usual solution, to judge whether compressing pays."""
@@ -54,16 +52,16 @@ def flow(
     times: ArrayLike,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: Positive | None = None,
+    atol: Positive | None = None,
     record: Record | None = None,
     until: UntilLike | None = None,
-    max_steps: int = 100_000,
+    max_steps: Count = 100_000,
     compress: bool | None = None,
     solver: AbstractSolver[Any] | None = None,
     stepsize_controller: AbstractStepSizeController[Any, Any] | None = None,
-    weight_decay: float | None = None,
-    rates: Mapping[str, float] | None = None,
+    weight_decay: NotNegative | None = None,
+    rates: Mapping[str, Positive] | None = None,
     schedule: Schedule | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
@@ -111,13 +109,13 @@ def flow(
         schedule=schedule,
     )
     method = make_flow(problem.weights.values(), rtol, atol, max_steps, schedule)
-    if stepsize_controller is not None and (rtol, atol) != (None, None):
-        raise NeuralRaceError(
-            "rtol and atol beside a stepsize_controller, which has its own",
-            got=f"rtol={rtol}, atol={atol}, stepsize_controller={stepsize_controller}",
-            wanted="one or the other",
-            fix="pass them to the controller: diffrax.PIDController(rtol=1e-8, atol=1e-10)",
-        )
+    require(
+        stepsize_controller is None or (rtol, atol) == (None, None),
+        "rtol and atol beside a stepsize_controller, which has its own",
+        got=f"rtol={rtol}, atol={atol}, stepsize_controller={stepsize_controller}",
+        wanted="one or the other",
+        fix="pass them to the controller: diffrax.PIDController(rtol=1e-8, atol=1e-10)",
+    )
     kinds = ("AbstractAdaptiveStepSizeController", *(["StepTo"] if schedule is None else []))
     method = replace(
         method,
@@ -157,45 +155,32 @@ def make_flow(
 ) -> Flow:
     """The solver's settings, with tolerances that follow the weights."""
     dtype = str(jnp.result_type(*weights))
-    if dtype not in RTOL:
-        raise NeuralRaceError(
-            "the flow needs weights of single or double precision",
-            got=f"dtype {dtype}",
-            wanted=f"one of {listed(RTOL)}",
-            fix="weights.astype(jnp.float32); descent (nr.train) takes any precision",
-        )
-    rtol = _tolerance("rtol", RTOL[dtype] if rtol is None else rtol)
-    atol = _tolerance("atol", rtol * smallest_rms(weights) if atol is None else atol)
-    most = whole_number("max_steps", max_steps, fix="leave it out for 100 000")
+    require(
+        dtype in FLOW_RTOL,
+        "the flow needs weights of single or double precision",
+        got=f"dtype {dtype}",
+        wanted=f"one of {listed(FLOW_RTOL)}",
+        fix="weights.astype(jnp.float32); descent (nr.train) takes any precision",
+    )
+    rtol = FLOW_RTOL[dtype] if rtol is None else float(rtol)
+    atol = rtol * smallest_rms(weights) if atol is None else float(atol)
     jumps = None if schedule is None else schedule.starts[1:]
-    return Flow(rtol, atol, most, jumps=jumps)
+    return Flow(rtol, atol, int(max_steps), jumps=jumps)
 
 
 def _of_diffrax(name: str, value: T | None, *kinds: str) -> T | None:
     """An object of one of these classes of diffrax, or an error."""
     import diffrax
 
-    if value is not None and not isinstance(value, tuple(getattr(diffrax, k) for k in kinds)):
-        raise NeuralRaceError(
-            f"{name} must be an object of diffrax",
-            got=f"{value!r:.80}",
-            wanted=f"one of {listed(kinds)}",
-            fix="solver=diffrax.Tsit5(), stepsize_controller=diffrax.PIDController(rtol=1e-8, "
-            "atol=1e-10) or diffrax.StepTo(times)",
-        )
+    require(
+        value is None or isinstance(value, tuple(getattr(diffrax, k) for k in kinds)),
+        f"{name} must be an object of diffrax",
+        got=f"{value!r:.80}",
+        wanted=f"one of {listed(kinds)}",
+        fix="solver=diffrax.Tsit5(), stepsize_controller=diffrax.PIDController(rtol=1e-8, "
+        "atol=1e-10) or diffrax.StepTo(times)",
+    )
     return value
-
-
-def _tolerance(name: str, value: float) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and 0 < float(value) < np.inf):
-        raise NeuralRaceError(
-            f"{name} must be a positive number",
-            got=repr(value),
-            wanted="a finite number above 0, such as 1e-8",
-            fix="leave it out for a default that follows the precision of the weights",
-        )
-    return float(value)
 
 
 def flow_settings(method: Flow) -> dict[str, str | float]:
@@ -407,23 +392,19 @@ def _square(tree: PyTree) -> Array:
     return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
 
 
-LATEST = 1e100
-"""The latest time that can be asked for: later ones overflow when multiplied by rates."""
-
-
 def checked_times(times: ArrayLike) -> np.ndarray:
     """Times as an increasing array, or an error."""
     fix = "for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)"
     wanted = f"increasing finite numbers up to {LATEST:.0e}, none negative, the last positive"
     times = np.atleast_1d(real_array("times", times, wanted=wanted, fix=fix))
     fine = times.ndim == 1 and times.size > 0 and bool((times <= LATEST).all())
-    if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:
-        raise NeuralRaceError(
-            "times must increase",
-            got=np.array2string(times, threshold=6),
-            wanted=wanted,
-            fix=fix,
-        )
+    require(
+        fine and times[0] >= 0 and (np.diff(times) > 0).all() and times[-1] != 0,
+        "times must increase",
+        got=np.array2string(times, threshold=6),
+        wanted=wanted,
+        fix=fix,
+    )
     return times
 
 

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from neuralrace.checks import by_name, entries, random_key
+from neuralrace.checks import entries, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.loop import SHARE, device_memory, on_accelerator
 from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import Batches, NetworkSystem, View
 from neuralrace.dynamics.train import key_data
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import Network
+from neuralrace.errors import NeuralRaceError, listed, require
+from neuralrace.gdln import InitKind, Network
 from neuralrace.trajectory import Trajectory, check_name
 from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
 from neuralrace.weights import checked_weights, float_dtype
@@ -47,17 +47,16 @@ class Starts:
     seeds: int | list[int]
     scale: Scales
     by_edge: dict[str, np.ndarray]
-    kind: str
+    kind: InitKind
     dtype: np.dtype | None
     own: Weights | None
 
     @staticmethod
     def of(
-        net: Network, key: Key, seeds: int | Sequence[int], scale: Scales, kind: str,
+        net: Network, key: Key, seeds: int | Sequence[int], scale: Scales, kind: InitKind,
         dtype: Any = None, weights: WeightsLike | None = None,
     ) -> Starts:  # fmt: skip
         """Check everything."""
-        check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
         several = one_row("scale", scale)
         each = [net.checked_scales(one, kind) for one in several.ravel().tolist()]
         by_edge = {edge: np.asarray([one[edge] for one in each]) for edge in net.arch.matrices}
@@ -66,7 +65,7 @@ class Starts:
         if weights is None:
             return drawn
         fix = "pass the `final` of an ensemble with as many seeds, and leave out scale"
-        own = {edge: jnp.asarray(w) for edge, w in by_name("weights", weights, fix).items()}
+        own = {edge: jnp.asarray(w) for edge, w in weights.items()}
         count = len(drawn.places)
         wrong = [edge for edge, stack in own.items() if stack.ndim < 2 or len(stack) != count]
         if wrong or several.ndim:
@@ -119,7 +118,7 @@ class Starts:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _drawn(
-    fixed: tuple[Network, str, np.dtype | None, int | tuple[int, ...]],
+    fixed: tuple[Network, InitKind, np.dtype | None, int | tuple[int, ...]],
     key: Array,
     seed: Array,
     scales: dict[str, Array],
@@ -166,10 +165,7 @@ class Grid:
         axis: tuple[str, ArrayLike] | None,
     ) -> Grid:
         """Check everything; `posed` makes the problem of a dataset."""
-        fix = "one Dataset, or a list of them"
-        each = [data] if isinstance(data, Dataset) else entries("data", data, fix)
-        for one in each:
-            check_kind("data", one, Dataset, fix)
+        each = [data] if isinstance(data, Dataset) else list(data)
         axes: list[tuple[str, Any]] = []
         if not isinstance(data, Dataset):
             axes.append(_axis_of_datasets(axis, len(each)))
@@ -190,13 +186,13 @@ class Grid:
         recorder = problems[0].recorder
         recorded = [name for name, _ in (*recorder.what, *recorder.evaluated)]
         names = [*(name for name, _ in axes), "time", "loss", *recorded]
-        if len(set(names)) < len(names):
-            raise NeuralRaceError(
-                "two axes or values of the ensemble have one name",
-                got=listed(names),
-                wanted="names of their own",
-                fix="call the axis of the datasets, or what is recorded, something else",
-            )
+        require(
+            len(set(names)) >= len(names),
+            "two axes or values of the ensemble have one name",
+            got=listed(names),
+            wanted="names of their own",
+            fix="call the axis of the datasets, or what is recorded, something else",
+        )
         each_rate: list[Any] = [*rates] if isinstance(rates, list) else [rates]
         return Grid(problems, starts, each_rate, dict(axes))
 
@@ -225,11 +221,7 @@ class Grid:
 
     def chunks(self, stops: int, at_once: int | None) -> Iterator[Chunk]:
         """The members, that many at a time; the last chunk is padded with repeats."""
-        at_once = (
-            self._that_fit(stops)
-            if at_once is None
-            else whole_number("members_at_once", at_once, fix="leave it out for a default")
-        )
+        at_once = self._that_fit(stops) if at_once is None else at_once
         rows = np.stack(np.unravel_index(np.arange(len(self)), self._counts), axis=-1)
         devices = len(jax.devices())
         size = min(at_once, len(self))
@@ -335,47 +327,44 @@ def _axis_of_datasets(
 ) -> tuple[str, Sequence[Any] | range]:
     """The name and the coordinates of the axis of the datasets."""
     axis = ("data", range(count)) if axis is None else axis
-    pair = isinstance(axis, tuple | list) and len(axis) == 2
-    name, row = (axis[0], axis[1]) if pair else ("", ())
-    coordinates = entries("the coordinates of axis", row)
-    if not pair or len(coordinates) != count or not count:
-        raise NeuralRaceError(
-            "axis names the datasets and says where each stands",
-            got=f"{axis!r:.80} for {count} datasets",
-            wanted="(name, coordinates), with one coordinate per dataset, and at least one",
-            fix="for example axis=('delta', [0.0, 0.4, 0.8])",
-        )
+    name, coordinates = axis[0], entries("the coordinates of axis", axis[1])
+    require(
+        len(coordinates) == count and count,
+        "axis names the datasets and says where each stands",
+        got=f"{axis!r:.80} for {count} datasets",
+        wanted="(name, coordinates), with one coordinate per dataset, and at least one",
+        fix="for example axis=('delta', [0.0, 0.4, 0.8])",
+    )
     check_name(name)
     return name, coordinates
 
 
 def _seeds(seeds: Any) -> int | list[int]:
     """How many seeds there are, or which ones."""
-    fix = "for example seeds=10, or seeds=[0, 3, 4]"
-    if not isinstance(seeds, list | tuple | range) and not np.ndim(seeds):
-        return whole_number("seeds", seeds, fix=fix)
-    found = [whole_number("a seed", seed, least=0, fix=fix) for seed in seeds]
-    if not found or len(set(found)) < len(found) or max(found) >= 2**32:
-        raise NeuralRaceError(
-            "seeds must be different and at least one",
-            got=f"{found!r:.80}",
-            wanted="each number once, below 2³²",
-            fix=fix,
-        )
-    return found
+    if not np.ndim(seeds):
+        return int(seeds)
+    each = [int(seed) for seed in seeds]
+    require(
+        each and len(set(each)) == len(each) and max(each) < 2**32,
+        "seeds must be different and at least one",
+        got=f"{each!r:.80}",
+        wanted="each number once, below 2³²",
+        fix="for example seeds=10, or seeds=[0, 3, 4]",
+    )
+    return each
 
 
 def _check_one_shape(datasets: list[Dataset]) -> None:
     shapes = [jax.tree.map(jnp.shape, d) for d in datasets]
     for i, shape in enumerate(shapes):
-        if not eqx.tree_equal(shape, shapes[0]):
-            raise NeuralRaceError(
-                f"dataset {i} of the ensemble has another shape than dataset 0",
-                got=f"x {_shapes(datasets[i].x)}, gates {_shapes(datasets[i].gates)}",
-                wanted=f"x {_shapes(datasets[0].x)}, gates {_shapes(datasets[0].gates)}, and equal "
-                "targets, labels and sample weights",
-                fix="give all the same number of samples, the same gates and labels",
-            )
+        require(
+            eqx.tree_equal(shape, shapes[0]),
+            f"dataset {i} of the ensemble has another shape than dataset 0",
+            got=f"x {_shapes(datasets[i].x)}, gates {_shapes(datasets[i].gates)}",
+            wanted=f"x {_shapes(datasets[0].x)}, gates {_shapes(datasets[0].gates)}, and equal "
+            "targets, labels and sample weights",
+            fix="give all the same number of samples, the same gates and labels",
+        )
 
 
 def _shapes(arrays: Mapping[str, Any]) -> str:
@@ -385,11 +374,11 @@ def _shapes(arrays: Mapping[str, Any]) -> str:
 def one_row(name: str, value: object) -> np.ndarray:
     """A value as an array of objects without axes, or several of them as a row."""
     row = np.asarray(value, object)
-    if row.ndim > 1 or not row.size:
-        raise NeuralRaceError(
-            f"{name} must be a number or a sequence of numbers",
-            got=f"shape {row.shape}",
-            wanted="a number, or a sequence of at least one",
-            fix=f"for example {name}=[0.01, 0.1]",
-        )
+    require(
+        row.ndim <= 1 and row.size,
+        f"{name} must be a number or a sequence of numbers",
+        got=f"shape {row.shape}",
+        wanted="a number, or a sequence of at least one",
+        fix=f"for example {name}=[0.01, 0.1]",
+    )
     return row

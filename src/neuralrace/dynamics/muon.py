@@ -8,25 +8,18 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 
-from neuralrace.checks import real_number
 from neuralrace.door import door
-from neuralrace.dynamics.setup import positive_rate
 from neuralrace.errors import require
-from neuralrace.types import NotNegative
+from neuralrace.tolerances import NOISE
+from neuralrace.types import BelowOne, NotNegative, Positive
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
-CUT = 1e-12
-"""Singular values of a gradient up to this part of the largest are left out: they are rounding.
-
-So are those up to the rounding of the largest in the precision of the weights.
-"""
-
 
 @door
 def muon(
-    learning_rate: float | Callable, *, momentum: float = 0.0, cut: NotNegative = CUT
+    learning_rate: Positive | Callable, *, momentum: BelowOne = 0.0, cut: NotNegative = NOISE
 ) -> GradientTransformation:
     """Muon with exact orthogonalisation: W ← W − learning_rate · U Vᵀ, from G = U S Vᵀ.
 
@@ -51,10 +44,6 @@ def muon(
     """
     import optax
 
-    rate = learning_rate if callable(learning_rate) else positive_rate(learning_rate)
-    fix = "for example momentum=0.95"
-    mu = real_number("momentum", momentum, least=0, below=1, fix=fix)
-
     def polar(matrix: jax.Array) -> jax.Array:
         require(
             matrix.ndim == 2,
@@ -68,5 +57,5 @@ def muon(
         return (u * (s > max(cut, rounding) * s[0])) @ vt
 
     orthogonal = optax.stateless(lambda updates, _: jax.tree.map(polar, updates))
-    parts = [orthogonal, optax.scale_by_learning_rate(rate)]
-    return optax.chain(*([optax.trace(mu)] if mu else []), *parts)
+    parts = [orthogonal, optax.scale_by_learning_rate(learning_rate)]
+    return optax.chain(*([optax.trace(momentum)] if momentum else []), *parts)

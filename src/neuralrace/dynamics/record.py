@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from neuralrace.dataset import Dataset, require_samples
 from neuralrace.dynamics.functions import ByCode
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, share_right, squared
 from neuralrace.trajectory import check_name
@@ -92,8 +92,6 @@ def make_recorder(
     measure: SampleLoss = squared,
 ) -> Recorder:
     """Check a record and try it once, without computing anything."""
-    if record is not None:
-        check_kind("record", record, Mapping, "for example record={'weights': True}")
     evaluations, classes = evaluations or {}, classes or {}
     built_in = ("outputs", "weights", *(["activity"] if hasattr(net, "activity") else []))
     what: list[tuple[str, Function | None]] = []

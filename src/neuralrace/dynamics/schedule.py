@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import generator, real_array
-from neuralrace.dataset import Dataset, check_data
+from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind, require
 from neuralrace.tolerances import ROUNDING
@@ -121,7 +121,6 @@ class Schedule:
 
         ```
         """
-        check_data(data)
         data.mask(**{label: np.asarray(data.labels.get(label, ())).tolist()})  # says what is wrong
         values = list(dict.fromkeys(np.asarray(data.labels[label]).tolist()))
         if isinstance(order, str):

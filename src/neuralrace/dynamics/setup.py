@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from neuralrace.checks import check_known, real_array, real_number
+from neuralrace.checks import check_known, real_array
 from neuralrace.compression import (
     UNCHANGED,
     compress,
@@ -21,13 +21,13 @@ from neuralrace.compression import (
     split_work,
     step_work,
 )
-from neuralrace.dataset import Dataset, check_data, require_samples
+from neuralrace.dataset import Dataset, require_samples
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.loop import device_memory
 from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
 from neuralrace.dynamics.schedule import Schedule, checked_schedule
 from neuralrace.dynamics.systems import NetworkSystem, View, checked_law
-from neuralrace.errors import NeuralRaceError, check_kind, require, warn_user, whole_number
+from neuralrace.errors import NeuralRaceError, require, warn_user
 from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
     SampleLoss,
@@ -145,7 +145,6 @@ def pose(
     where nothing but the loss moves the weights: what fewer neurons leave out would move, too.
     """
     measure = checked_loss(loss)
-    check_data(data)
     if batched:
         require_samples(data, "data for mini-batches")
         require(
@@ -188,8 +187,6 @@ def prepared(
     measure: SampleLoss = squared,
 ) -> tuple[Weights, Dataset]:
     """Weights and data, checked, as JAX arrays of the weights' precision."""
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    check_data(data)
     if net.needs_samples or measure is not squared:
         require_samples(
             data, f"data for a {type(net).__name__} and the loss {loss_name(measure)!r}"
@@ -231,13 +228,13 @@ def _check_in_memory(data: Dataset, dtype: np.dtype) -> None:
     fields = {"x": data.x, "y": data.y, "gates": data.gates}
     named = {f"{f}[{name!r}]": a for f, arrays in fields.items() for name, a in arrays.items()}
     for name, array in named.items():
-        if _is_mapped(array):
-            raise NeuralRaceError(
-                f"{name} is memory-mapped, and a simulation needs its data in memory",
-                got=f"numpy.memmap of shape {np.shape(array)}",
-                wanted="arrays in memory",
-                fix=f"np.array(…) copies an array into memory; if it does not fit, {fix}",
-            )
+        require(
+            not _is_mapped(array),
+            f"{name} is memory-mapped, and a simulation needs its data in memory",
+            got=f"numpy.memmap of shape {np.shape(array)}",
+            wanted="arrays in memory",
+            fix=f"np.array(…) copies an array into memory; if it does not fit, {fix}",
+        )
     size = sum(np.size(array) for array in named.values()) * np.dtype(dtype).itemsize
     if size > device_memory():
         largest = max(named, key=lambda name: np.size(named[name]))
@@ -257,12 +254,15 @@ def _is_mapped(array: object) -> bool:
 
 
 def _evaluations(
-    net: Network, weights: Weights, training: Dataset, evaluate: Any, measure: SampleLoss
+    net: Network,
+    weights: Weights,
+    training: Dataset,
+    evaluate: Mapping[str, Dataset] | None,
+    measure: SampleLoss,
 ) -> tuple[dict[str, Dataset], dict[str, Middles | None]]:
     """Further datasets to record the loss on, checked, and what tells their classes apart."""
     if evaluate is None:
         return {}, {}
-    check_kind("evaluate", evaluate, Mapping, "for example evaluate={'test': data}")
     found, classes = {}, {}
     for name, data in evaluate.items():
         try:
@@ -298,13 +298,13 @@ def _check_compressing(
         if not isinstance(net, GDLN)
         else None
     )
-    if reason is not None:
-        raise NeuralRaceError(
-            "this run cannot be compressed exactly",
-            got=f"compress=True with {reason}",
-            wanted="full batches, the squared loss and a gated linear network",
-            fix="leave compress out: it is used where it is exact and saves work",
-        )
+    require(
+        reason is None,
+        "this run cannot be compressed exactly",
+        got=f"compress=True with {reason}",
+        wanted="full batches, the squared loss and a gated linear network",
+        fix="leave compress out: it is used where it is exact and saves work",
+    )
 
 
 WORTHWHILE = 1e9
@@ -319,6 +319,7 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
     worthwhile = steps * each >= max(WORTHWHILE, 10 * search_work(arch))
     if not always and (not worthwhile or split_work(arch, data) > each / 2):
         return problem
+    assert isinstance(system.net, GDLN)
     small = compress(system.net, problem.weights, data, width=width)
     if not always and small.work > 0.5:
         return problem
@@ -354,33 +355,24 @@ def recording_steps(
     steps: int, record_every: int, record_at: ArrayLike | None
 ) -> Int[np.ndarray, " T"]:
     """The steps at which to record, the first and the last included."""
-    steps = whole_number("steps", steps, fix="for example steps=1000")
-    if steps >= COUNTED and not jax.config.read("jax_enable_x64"):
-        raise NeuralRaceError(
-            "too many steps for the step counter",
-            got=f"steps={steps}",
-            wanted=f"fewer than {COUNTED} = 2³¹ where JAX counts in 32 bits",
-            fix="jax.config.update('jax_enable_x64', True), or fewer and larger steps",
-        )
-    every = whole_number("record_every", record_every, fix="record_every=1 records every step")
+    require(
+        steps < COUNTED or jax.config.read("jax_enable_x64"),
+        "too many steps for the step counter",
+        got=f"steps={steps}",
+        wanted=f"fewer than {COUNTED} = 2³¹ where JAX counts in 32 bits",
+        fix="jax.config.update('jax_enable_x64', True), or fewer and larger steps",
+    )
     if record_at is None:
-        return np.unique(np.append(np.arange(0, steps + 1, every), steps))
+        return np.unique(np.append(np.arange(0, steps + 1, record_every), steps))
     wanted = f"increasing whole numbers from 0 to steps = {steps}"
     fix = "sort them and remove repeats; np.unique does both"
     stops = np.atleast_1d(real_array("record_at", record_at, wanted=wanted, fix=fix))
     whole = stops.ndim == 1 and stops.size > 0 and bool((stops == np.floor(stops)).all())
-    if not whole or (np.diff(stops) <= 0).any() or stops[0] < 0 or stops[-1] > steps:
-        raise NeuralRaceError(
-            "the steps to record must increase",
-            got=f"record_at = {np.array2string(stops, threshold=8)}",
-            wanted=wanted,
-            fix=fix,
-        )
+    require(
+        whole and (np.diff(stops) > 0).all() and stops[0] >= 0 and stops[-1] <= steps,
+        "the steps to record must increase",
+        got=f"record_at = {np.array2string(stops, threshold=8)}",
+        wanted=wanted,
+        fix=fix,
+    )
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
-
-
-def positive_rate(rate: float) -> float:
-    """A learning rate as a number, or an error."""
-    fix = "for example learning_rate=0.1"
-    wanted = "a finite number above 0"
-    return real_number("the learning rate", rate, above=0, wanted=wanted, fix=fix)

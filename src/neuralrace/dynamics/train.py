@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from neuralrace.checks import random_key, real_number
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.checkpoint import Checkpoints
@@ -32,17 +32,16 @@ from neuralrace.dynamics.schedule import Schedule
 from neuralrace.dynamics.setup import (
     StoppedError,
     pose,
-    positive_rate,
     recording_steps,
 )
 from neuralrace.dynamics.systems import Batches, checked_batch_size
-from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.errors import require
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 from neuralrace.trajectory.files import network_described
-from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.types import ArrayLike, BelowOne, Count, Key, NotNegative, Positive, WeightsLike
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -57,24 +56,24 @@ def train(
     weights: WeightsLike,
     data: Dataset,
     *,
-    learning_rate: float | None = None,
+    learning_rate: Positive | None = None,
     optimizer: GradientTransformation | Stepper | None = None,
-    momentum: float | None = None,
-    weight_decay: float | None = None,
-    rates: Mapping[str, float] | None = None,
-    steps: int,
-    batch_size: int | None = None,
+    momentum: BelowOne | None = None,
+    weight_decay: NotNegative | None = None,
+    rates: Mapping[str, Positive] | None = None,
+    steps: Count,
+    batch_size: Count | None = None,
     key: Key = 0,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     until: UntilLike | None = None,
     callback: Callback | None = None,
-    record_every: int = 1,
+    record_every: Count = 1,
     record_at: ArrayLike | None = None,
     record: Record | None = None,
     compress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int | None = None,
+    checkpoint_every: Count | None = None,
     schedule: Schedule | None = None,
 ) -> Trajectory:
     """Train a network: `W ← W − learning_rate · ∂L/∂W`, L the mean loss, or by an optimizer.
@@ -236,15 +235,15 @@ def chosen_method(
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
     mu = checked_momentum(momentum, learning_rate)
-    if (learning_rate is None) == (optimizer is None):
-        raise NeuralRaceError(
-            "training needs either a learning rate or an optimizer",
-            got="neither" if optimizer is None else "both",
-            wanted="one of the two",
-            fix="learning_rate=0.1 for gradient descent, or optimizer=optax.adam(1e-3)",
-        )
+    require(
+        (learning_rate is None) != (optimizer is None),
+        "training needs either a learning rate or an optimizer",
+        got="neither" if optimizer is None else "both",
+        wanted="one of the two",
+        fix="learning_rate=0.1 for gradient descent, or optimizer=optax.adam(1e-3)",
+    )
     if learning_rate is not None:
-        rate = positive_rate(learning_rate)
+        rate = float(learning_rate)
         if mu:
             import optax
 
@@ -277,8 +276,7 @@ def checked_momentum(momentum: float | None, learning_rate: float | None) -> flo
         fix="learning_rate=0.1, momentum=0.9; an optimizer has its own, optax.sgd(0.1, 0.9); "
         "gradient flow has none",
     )
-    fix = "for example momentum=0.9"
-    return 0.0 if momentum is None else real_number("momentum", momentum, least=0, below=1, fix=fix)
+    return float(momentum or 0.0)
 
 
 def method_settings(
@@ -303,12 +301,11 @@ def _title(clock: Clock) -> str:
     return "training" if clock.name == "other" else "gradient descent"
 
 
-def _batches(batch_size: Any, key: Any, data: object) -> Batches | None:
+def _batches(batch_size: int | None, key: Key, data: Dataset) -> Batches | None:
     if batch_size is None:
         return None
-    samples = data.n_samples if isinstance(data, Dataset) else 1
-    size = checked_batch_size(batch_size, samples)
-    return Batches(random_key(key, "drawing batches"), size, samples)
+    size = checked_batch_size(batch_size, data.n_samples)
+    return Batches(random_key(key, "drawing batches"), size, data.n_samples)
 
 
 def _batch_settings(batches: Batches | None, key: Key) -> dict[str, int | list[int]]:
@@ -327,15 +324,12 @@ def checkpoints_of(
 ) -> Checkpoints | None:
     """The checkpoints of a run, where it has a folder for them."""
     if folder is None:
-        if every is not None:
-            raise NeuralRaceError(
-                "checkpoint_every without a folder for the checkpoints",
-                got=f"checkpoint_every={every!r}, checkpoint=None",
-                wanted="both, or neither",
-                fix="name a folder, for example checkpoint='runs/first', or leave "
-                "checkpoint_every out",
-            )
+        require(
+            every is None,
+            "checkpoint_every without a folder for the checkpoints",
+            got=f"checkpoint_every={every!r}, checkpoint=None",
+            wanted="both, or neither",
+            fix="name a folder, for example checkpoint='runs/first', or leave checkpoint_every out",
+        )
         return None
-    every = 1000 if every is None else every
-    every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
-    return Checkpoints(Path(folder), every, **run)
+    return Checkpoints(Path(folder), 1000 if every is None else int(every), **run)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import by_name, list_of_names, one_of, random_key
+from neuralrace.checks import one_of, random_key
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, Sampled, matched
 from neuralrace.door import door
@@ -34,7 +34,7 @@ from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.text import numbered, several
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Count, Key
+from neuralrace.types import Count, Key, Positive, Scale
 from neuralrace.weights import check_untied
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
@@ -56,10 +56,10 @@ def explain(
     gatings: Candidates | None = None,
     *,
     data: Sampled | None = None,
-    width: int | None = None,
-    scale: float | None = None,
-    learning_rate: float | None = None,
-    steps: int | None = None,
+    width: Count | None = None,
+    scale: Scale | None = None,
+    learning_rate: Positive | None = None,
+    steps: Count | None = None,
     seeds: Count = 5,
     train: bool = True,
     rows: Sequence[str] = ROWS,
@@ -165,11 +165,9 @@ def explain(
 
 
 def _checked_rows(rows: Sequence[str], gatings: Candidates | None) -> tuple[str, ...]:
-    names = list_of_names("rows", rows)
-    for name in names:
+    for name in rows:
         one_of("row", name, ROWS, "leave out rows for all of them")
     if gatings is not None:
-        by_name("gatings", gatings, "pass {name: (arch, data)}")
         for name, pair in gatings.items():
             checked_candidate(name, pair)
         taken = [name for name in gatings if name in ROWS]
@@ -180,7 +178,7 @@ def _checked_rows(rows: Sequence[str], gatings: Candidates | None) -> tuple[str,
             wanted=f"names other than {listed(ROWS)}",
             fix="rename it",
         )
-    return tuple(names)
+    return tuple(rows)
 
 
 def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation:

@@ -5,33 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import (
-    entries,
     generator,
-    is_number,
-    one_of,
-    real_number,
-    shown,
-    switch,
-    weight_scale,
 )
 from neuralrace.dataset import Dataset, Sampled, zero_loss
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import listed, require
 from neuralrace.explanation.prediction import SIMULATED, Outcome, Prediction, ended
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, losses_of
 from neuralrace.reln.explained.types.limit import Limit, Start
 from neuralrace.reln.explained.types.neuron_types import child, trajectory_of
 from neuralrace.reln.explained.types.rare import Rest, rests_of
-from neuralrace.tolerances import ELSEWHERE, LARGE_START, UNSTABLE
+from neuralrace.tolerances import ELSEWHERE, LARGE_START, SMALLEST_SCALE, UNSTABLE
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Count, Key, Positive, Whole
+from neuralrace.types import BelowOne, Count, Inside, Key, NotNegative, Positive, Scale, Whole
 
 LAYERS = ("W1", "W2")
 """The layers of the network; `BIASES` are those of its biases."""
@@ -46,14 +40,14 @@ NETWORKS = 19
 def predict(
     data: Sampled,
     *,
-    width: int | Sequence[int],
-    scale: float | Mapping[str, float] | None = None,
-    init: str | None = None,
+    width: Count,
+    scale: Scale | Mapping[str, NotNegative] | None = None,
+    init: Literal["torch"] | None = None,
     bias: bool = False,
-    leak: float = 0.0,
+    leak: BelowOne = 0.0,
     learning_rate: Positive,
     steps: Count,
-    criterion: float | Sequence[float] = 0.1,
+    criterion: Inside | Sequence[Inside] = 0.1,
     loss: str = "squared",
     networks: Whole = NETWORKS,
     neurons: Count = NEURONS,
@@ -122,20 +116,10 @@ def predict(
         wanted="loss='squared'",
         fix="train instead: nr.train_ensemble(nr.ReLUNetwork(…), data, loss=…, seeds=8)",
     )
-    if isinstance(width, list | tuple):
-        raise NeuralRaceError(
-            "predict knows networks with one hidden layer",
-            got=f"width = {shown(width)}",
-            wanted="width as one whole number",
-            fix="train deeper networks: nr.train_ensemble, and nr.reln.discover for their gates",
-        )
-    width = whole_number("width", width, fix="for example width=100")
-    leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
-    shares = [criterion] if is_number(criterion) else entries("criterion", criterion)
+    shares = np.ravel(criterion).tolist()
     fix = "a share of the initial loss, such as criterion=0.1, or several"
-    shares = [real_number("criterion", each, above=0, below=1, fix=fix) for each in shares]
     require(shares, "criterion is empty", got="no share", wanted="one share or more", fix=fix)
-    start = _start(data, width, scale, init, switch("bias", bias))
+    start = _start(data, int(width), scale, init, bool(bias))
     limit = Limit.of(data, start, learning_rate, steps, leak, neurons, generator(key))
     _check_stable(limit.wide.loss, learning_rate)
     every = rests_of(limit, child(key, 0))
@@ -184,26 +168,18 @@ def _start(
     d, o = (sum(np.shape(v)[1] for v in nodes.values()) for nodes in (data.x, data.y))
     layers = LAYERS + BIASES * bias
     if init is not None:
-        one_of("init", init, ("torch",), "init='torch' is PyTorch's own start")
         first, second = 1 / math.sqrt(3 * d), 1 / math.sqrt(3 * width)
         spreads = {"W1": first, "W2": second, "bias_h": first, "bias_y": second}
-    elif isinstance(scale, Mapping):
+    else:
+        each = scale if isinstance(scale, Mapping) else dict.fromkeys(layers, scale or 0.0)
         require(
-            {*scale} == {*layers},
-            "scale must name every layer and nothing else",
-            got=f"scale for {listed(scale)}",
-            wanted=f"scale for {listed(layers)}",
+            {*each} == {*layers} and all(each[name] >= SMALLEST_SCALE for name in LAYERS),
+            "scale must name every layer and nothing else, and be above zero",
+            got=f"scale = {each}",
+            wanted=f"numbers for {listed(layers)}, those of {listed(LAYERS)} above zero",
             fix="pass one number for all, or {layer: standard deviation}",
         )
-        fix = "for example scale={'W1': 0.1, 'W2': 0.1}"
-        spreads = {
-            name: weight_scale(value, fix)
-            if name in LAYERS
-            else real_number(f"the scale of {name}", value, least=0, fix=fix)
-            for name, value in scale.items()
-        }
-    else:
-        spreads = dict.fromkeys(layers, weight_scale(scale, fix="for example scale=1e-2"))
+        spreads = {name: float(value) for name, value in each.items()}
     w, c = np.full(d, spreads["W1"]), None
     if bias:
         w, c = np.append(w, spreads["bias_h"]), np.full(o, spreads["bias_y"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, final, overload
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import generator, real_number
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.reln import NeuronTypes, Rest
@@ -21,7 +21,7 @@ from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent, several
 from neuralrace.tolerances import ELSEWHERE, LARGE_START
 from neuralrace.trajectory import Trajectory, crossing_time
-from neuralrace.types import Key
+from neuralrace.types import Inside, Key
 
 if TYPE_CHECKING:
     import pandas
@@ -204,7 +204,7 @@ class Prediction(Result):
         """Whether the weights start too large for the wide limit to stand for networks (`gap`)."""
         return self.gap > LARGE_START
 
-    def time_to(self, share: float) -> TimeTo:
+    def time_to(self, share: Inside) -> TimeTo:
         """When a share of the initial loss is left, of the mean over networks of this width.
 
         ```python
@@ -216,7 +216,6 @@ class Prediction(Result):
 
         ```
         """
-        share = real_number("share", share, above=0, below=1, fix="for example share=0.1")
         mean, many = self._reached(self.likely.loss, share), self._times(share)
         return TimeTo(mean, min(many, default=math.nan), max(many, default=math.nan))
 

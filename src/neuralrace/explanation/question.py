@@ -6,18 +6,18 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import final
+from typing import Any, final
 
 import jax
 import numpy as np
 from jaxtyping import Int
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import random_key, real_number, weight_scale
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
-from neuralrace.errors import NeuralRaceError, check_kind, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.explanation.table import GATING, Row
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import reduce
@@ -182,7 +182,7 @@ class Question:
 def of_data(
     task: Dataset,
     data: Dataset | None,
-    given: Mapping[str, float | None],
+    given: Mapping[str, Any],
     asked: Asked,
     train: bool,
 ) -> Question:
@@ -196,15 +196,13 @@ def of_data(
         fix="nr.explain(data, width=100, scale=1e-4, learning_rate=0.1, steps=1000)",
     )
     task = task.gated({})
-    width = whole_number("the width", given["width"], fix="for example width=100")
-    scale = weight_scale(given["scale"], fix="for example scale=1e-4")
-    rate = real_number("learning_rate", given["learning_rate"], above=0, fix="learning_rate=0.1")
-    steps = whole_number("steps", given["steps"], fix="for example steps=1000")
+    width, steps = int(given["width"]), int(given["steps"])
+    scale, rate = float(given["scale"]), float(given["learning_rate"])
     net = ReLUNetwork(_one_layer(task, width))
     half = 100  # of about 200 records; the others are even in log time
     stops = np.append(np.linspace(0, steps, half + 1), np.geomspace(1, steps, half))
     stops = np.unique(stops.round().astype(int))
-    spreads = dict.fromkeys(net.arch.edges, scale)
+    spreads = {edge: float(scale) for edge in net.arch.edges}
     said = "Predictions; nothing was trained."
     question = Question(net, task, spreads, rate, stops, (), (), said)
     if not train:
@@ -227,10 +225,9 @@ def of_data(
 
 
 def checked_run(
-    run: Trajectory, data: Dataset | None, given: Mapping[str, float | None]
+    run: Trajectory, data: Dataset | None, given: Mapping[str, Any]
 ) -> tuple[tuple[Trajectory, ...], Dataset]:
     """The runs of an ensemble, or the one that was given, and their data, checked."""
-    check_kind("run_or_data", run, Trajectory, "pass a run of nr.train, or a Dataset")
     twice = [name for name, value in given.items() if value is not None]
     if data is None or twice:
         raise NeuralRaceError(
@@ -239,7 +236,6 @@ def checked_run(
             wanted="the run and data=, the dataset that it was trained on",
             fix="nr.explain(run, data=data)",
         )
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     runs = single_runs(run)
     single_weights(runs[0])
     check_trained_on(runs[0], data)

@@ -33,7 +33,7 @@ from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of
 from neuralrace.study import LIMITS, Problem, StudyError, Work
 from neuralrace.text import numbered, plain
-from neuralrace.tolerances import EQUAL, LONGER
+from neuralrace.tolerances import EQUAL, KEPT, LONGER, SENT
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
@@ -48,14 +48,8 @@ ENDLESS = 20.0
 MODES = 24
 """The most modes of a gating whose curves are sent, the strongest first."""
 
-ACCURATE = 1e-8
-"""The relative tolerance of a step of races that are solved: curves are sent with six digits."""
-
 SAID = ("first", "lead", "limit")
 """The sentences of a contest that a page shows, by id."""
-
-THRESHOLD = 0.9
-"""A kept share below this is marked, as in `reln.Consistency.is_consistent`."""
 
 ALIGNED = "aligned_gates"
 """The name of a gating made of aligned gates: `aligned` itself is the reference of a contest."""
@@ -103,11 +97,11 @@ def contest_of(problem: Problem) -> tuple[Contest | None, dict[str, dict[str, st
 
 def _work(problem: Problem) -> Work:
     """What is computed for a page: reductions are remembered, and tolerances suit a picture."""
-    return Work(problem, reducing=reduced, rtol=ACCURATE)
+    return Work(problem, reducing=reduced, rtol=SENT)
 
 
 def _solution(entrant: Entrant, times: np.ndarray) -> Trajectory:
-    return entrant.race.solve(times=times, start=entrant.start, rtol=ACCURATE)
+    return entrant.race.solve(times=times, start=entrant.start, rtol=SENT)
 
 
 # ---- the prediction -----------------------------------------------------------------------------
@@ -334,7 +328,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     """The kept share of every gating and of each of its pathways, and the contest's words on it."""
     problem, failed = tolerant(message.get("state"), trust)
     contest, more = contest_of(problem)
-    found: dict[str, Any] = {"threshold": THRESHOLD, "gatings": {}, "failed": failed | more}
+    found: dict[str, Any] = {"threshold": KEPT, "gatings": {}, "failed": failed | more}
     found |= {"sentences": [], "aligned": None}
     if contest is None:
         return found

@@ -103,7 +103,7 @@ def network_of_cell(
                 bias = sum(offsets) if node in arch.hidden else cell.writes.bias
                 weights[name] = np.asarray(bias)[:, None]
     weights = {name: weights[name] for name in arch.matrices}
-    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=leak), weights
+    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=float(leak)), weights
 
 
 def sequences_in(data: Dataset) -> np.ndarray:

@@ -32,7 +32,7 @@ from neuralrace.interop.torch_out import exact_weights, known_network
 from neuralrace.losses import SampleLoss
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Count, WeightsLike
+from neuralrace.types import ArrayLike, Count, Finite, Positive, WeightsLike
 
 KINDS = {
     "F64": "<f8",
@@ -171,9 +171,9 @@ def from_file(
     data: Sampled,
     times: ArrayLike | None = None,
     *,
-    leak: float | None = None,
+    leak: Finite | None = None,
     loss: str | SampleLoss = "squared",
-    learning_rate: float | None = None,
+    learning_rate: Positive | None = None,
     batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network and its run from files of weights: one file, or several over training.
@@ -253,21 +253,21 @@ def read_network(path: Path, leak: float | None) -> tuple[Network, dict[str, np.
         layers = named_layers(by_name, path.name)
         check_order(layers, path.name)
         return network_of_layers(layers, 0.0 if leak is None else leak)
-    if leak is not None:
-        raise NeuralRaceError(
-            f"{path.name!r} knows its network, and so its leak",
-            got=f"leak={leak!r:.40}",
-            wanted="no leak",
-            fix="leave out leak",
-        )
+    require(
+        leak is None,
+        f"{path.name!r} knows its network, and so its leak",
+        got=f"leak={leak!r:.40}",
+        wanted="no leak",
+        fix="leave out leak",
+    )
     net = _described_network(path, described)
-    if set(arrays) != set(net.arch.matrices):
-        raise NeuralRaceError(
-            f"{path.name!r} does not contain the weights of its network",
-            got=f"arrays {listed(arrays)}",
-            wanted=f"arrays {listed(net.arch.matrices)}",
-            fix="write it again with nr.save_weights",
-        )
+    require(
+        set(arrays) == set(net.arch.matrices),
+        f"{path.name!r} does not contain the weights of its network",
+        got=f"arrays {listed(arrays)}",
+        wanted=f"arrays {listed(net.arch.matrices)}",
+        fix="write it again with nr.save_weights",
+    )
     named = {
         e: checked_numbers(f"the weights of edge {e!r}", arrays[e], 2, "(target, source)")
         for e in net.arch.matrices

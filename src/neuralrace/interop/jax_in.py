@@ -26,7 +26,7 @@ from neuralrace.interop.structure import (
 )
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Count
+from neuralrace.types import ArrayLike, Count, Finite, Positive
 
 Model: TypeAlias = Callable[..., object]
 """A model of Equinox or Flax: something that can be called."""
@@ -38,9 +38,9 @@ def from_equinox(
     data: Sampled,
     times: ArrayLike | None = None,
     *,
-    leak: float | None = None,
+    leak: Finite | None = None,
     loss: str | SampleLoss = "squared",
-    learning_rate: float | None = None,
+    learning_rate: Positive | None = None,
     batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Equinox and its run: one model, or several over training.
@@ -69,9 +69,9 @@ def from_flax(
     data: Sampled,
     times: ArrayLike | None = None,
     *,
-    leak: float | None = None,
+    leak: Finite | None = None,
     loss: str | SampleLoss = "squared",
-    learning_rate: float | None = None,
+    learning_rate: Positive | None = None,
     batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Flax's `nnx` and its run: one model, or several over training.

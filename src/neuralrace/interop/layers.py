@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import entries, plain_array, real_number
+from neuralrace.checks import plain_array
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Finite, WeightsLike
 
 BIAS = "bias"
 """The node that carries the biases, as in `ReLUNetwork(…, bias=True)`."""
@@ -40,7 +40,7 @@ class Layer:
 
 @door
 def from_layers(
-    layers: Sequence[Sequence[ArrayLike | None]], leak: float = 0.0
+    layers: Sequence[Sequence[ArrayLike | None]], leak: Finite = 0.0
 ) -> tuple[Network, dict[str, Float[np.ndarray, "target source"]]]:
     """A network and its weights from a list of matrices and biases.
 
@@ -62,22 +62,20 @@ def from_layers(
 
     ```
     """
-    fix = "for example nr.from_layers([(W1, b1), (W2, None)])"
     pairs: list[Layer] = []
-    for place, pair in enumerate(entries("layers", layers, fix), 1):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise NeuralRaceError(
-                f"layer {place} is not a pair of weights and bias",
-                got=f"{type(pair).__name__}"
-                + (f" of {len(pair)}" if isinstance(pair, tuple | list) else ""),
-                wanted="(W, b), with None for a layer without bias",
-                fix=fix,
-            )
+    for place, pair in enumerate(layers, 1):
+        require(
+            len(pair) == 2,
+            f"layer {place} is not a pair of weights and bias",
+            got=f"{type(pair).__name__} of {len(pair)}",
+            wanted="(W, b), with None for a layer without bias",
+            fix="for example nr.from_layers([(W1, b1), (W2, None)])",
+        )
         pairs.append(checked_layer(f"layer {place}", *pair))
     return network_of_layers(pairs, leak)
 
 
-def checked_layer(name: str, weight: ArrayLike, bias: ArrayLike | None) -> Layer:
+def checked_layer(name: str, weight: ArrayLike | None, bias: ArrayLike | None) -> Layer:
     """A layer whose arrays have the right shapes, numbers and precision, copied."""
     matrix = checked_numbers(f"the weights of {name}", weight, 2, "(out, in)")
     offset = None
@@ -93,7 +91,7 @@ def checked_layer(name: str, weight: ArrayLike, bias: ArrayLike | None) -> Layer
     return Layer(name, matrix, offset, (id(weight), id(bias)))
 
 
-def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.ndarray:
+def checked_numbers(what: str, value: ArrayLike | None, ndim: int, shape: str) -> np.ndarray:
     """A copy of an array of finite numbers in float32 or float64, with that many axes."""
     wanted = f"finite numbers of shape {shape}"
     array = plain_array(what, value, wanted=wanted, fix="pass NumPy arrays")
@@ -101,15 +99,15 @@ def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.nd
         array = array.astype(np.float64)
     if array.dtype.name not in PRECISIONS:
         raise half_precision(what, array.dtype.name)
-    if array.ndim != ndim or not array.size:
-        raise NeuralRaceError(
-            f"wrong shape: {what}",
-            got=f"shape {array.shape}",
-            wanted=f"shape {shape}",
-            fix="pass the matrix of a fully connected layer; convolutions have no such matrix"
-            if ndim == 2
-            else "a bias has one number per neuron",
-        )
+    require(
+        array.ndim == ndim and array.size,
+        f"wrong shape: {what}",
+        got=f"shape {array.shape}",
+        wanted=f"shape {shape}",
+        fix="pass the matrix of a fully connected layer; convolutions have no such matrix"
+        if ndim == 2
+        else "a bias has one number per neuron",
+    )
     if not np.isfinite(array).all():
         raise NeuralRaceError(
             f"NaN or infinity among {what}",
@@ -137,7 +135,6 @@ def network_of_layers(
 
     With `tied`, weights and biases that were read from one array are one matrix.
     """
-    leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU, leak=1 a linear network")
     require(
         layers,
         "there are no layers",
@@ -146,21 +143,21 @@ def network_of_layers(
         fix="pass the layers in the order in which they are applied",
     )
     for first, second in pairwise(layers):
-        if len(first.weight) != second.weight.shape[1]:
-            raise NeuralRaceError(
-                f"{first.name} and {second.name} do not chain",
-                got=f"{len(first.weight)} outputs, then {second.weight.shape[1]} inputs",
-                wanted="as many inputs as the layer before has outputs",
-                fix="check the order of the layers; weights have shape (out, in)",
-            )
-    kinds = sorted({array.dtype.name for layer in layers for array in _arrays(layer)})
-    if len(kinds) > 1:
-        raise NeuralRaceError(
-            "the layers have different precisions",
-            got=", ".join(kinds),
-            wanted="one precision for all",
-            fix="convert all of them to float64, which changes no number",
+        require(
+            len(first.weight) == second.weight.shape[1],
+            f"{first.name} and {second.name} do not chain",
+            got=f"{len(first.weight)} outputs, then {second.weight.shape[1]} inputs",
+            wanted="as many inputs as the layer before has outputs",
+            fix="check the order of the layers; weights have shape (out, in)",
         )
+    kinds = sorted({array.dtype.name for layer in layers for array in _arrays(layer)})
+    require(
+        len(kinds) == 1,
+        "the layers have different precisions",
+        got=", ".join(kinds),
+        wanted="one precision for all",
+        fix="convert all of them to float64, which changes no number",
+    )
     chain = Architecture.chain(layers[0].weight.shape[1], *(len(each.weight) for each in layers))
     weights: dict[str, np.ndarray] = {}
     biases: dict[str, np.ndarray] = {}
@@ -183,7 +180,7 @@ def network_of_layers(
         weights[tie] = weights[members[0]]
     arch = Architecture(sizes, edges, ties)
     weights = {name: weights[name] for name in arch.matrices}
-    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=leak), weights
+    return GDLN(arch) if leak == 1 else ReLUNetwork(arch, leak=float(leak)), weights
 
 
 def _arrays(layer: Layer) -> list[np.ndarray]:

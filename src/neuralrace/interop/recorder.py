@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.checks import file_path, writable_folder, write_whole
 from neuralrace.dataset import Sampled
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
 from neuralrace.interop.files import read_bytes, read_network, save_weights
 from neuralrace.interop.runs import Moment, Trained, imported_run
@@ -111,13 +111,13 @@ class TorchRecorder:
     def record(self) -> Path:
         """Write the weights now, whatever the step; useful after the last one."""
         net, weights = self._now()
-        if net != self.net:
-            raise NeuralRaceError(
-                "the model changed its layers while it was recorded",
-                got=f"sizes {dict(net.arch.sizes)}",
-                wanted=f"sizes {dict(self.net.arch.sizes)}",
-                fix="record every model into its own folder",
-            )
+        require(
+            net == self.net,
+            "the model changed its layers while it was recorded",
+            got=f"sizes {dict(net.arch.sizes)}",
+            wanted=f"sizes {dict(self.net.arch.sizes)}",
+            fix="record every model into its own folder",
+        )
         return save_weights(net, weights, self.folder / f"step-{self.count:09d}.safetensors")
 
     def _now(self) -> tuple[Network, dict[str, np.ndarray]]:
@@ -140,13 +140,13 @@ class TorchRecorder:
         same = net == self.net and (
             before < step or all(np.array_equal(recorded[e], w) for e, w in weights.items())
         )
-        if not same:
-            raise NeuralRaceError(
-                f"the model is not what was recorded at step {before}",
-                got="other layers" if net != self.net else "other weights",
-                wanted="the model with the weights of that step",
-                fix="load the checkpoint of that step into the model before you make the recorder",
-            )
+        require(
+            same,
+            f"the model is not what was recorded at step {before}",
+            got="other layers" if net != self.net else "other weights",
+            wanted="the model with the weights of that step",
+            fix="load the checkpoint of that step into the model before you make the recorder",
+        )
         for k, path in there.items():
             if k > step:
                 path.unlink()

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset, check_targets, check_unweighed, weighed_by
 from neuralrace.dynamics import StoppedError, train
 from neuralrace.errors import NeuralRaceError, require, warn_user
@@ -229,7 +229,7 @@ def imported_run(
     }
     time = steps
     if learning_rate is not None:
-        rate = real_number("the learning rate", learning_rate, above=0, fix="for example 0.1")
+        rate = float(learning_rate)
         if not whole:
             raise NeuralRaceError(
                 "with a learning rate, times count steps",
@@ -265,13 +265,13 @@ def _check_one_network(checkpoints: Sequence[Moment]) -> None:
     """Raise where a checkpoint is of another network or in another precision than the first."""
     first = checkpoints[0]
     for each in checkpoints:
-        if each.net != first.net:
-            raise NeuralRaceError(
-                f"{each.name} is of another network than {first.name}",
-                got=f"sizes {dict(each.net.arch.sizes)}",
-                wanted=f"sizes {dict(first.net.arch.sizes)}, and biases in the same places",
-                fix="pass the checkpoints of one run",
-            )
+        require(
+            each.net == first.net,
+            f"{each.name} is of another network than {first.name}",
+            got=f"sizes {dict(each.net.arch.sizes)}",
+            wanted=f"sizes {dict(first.net.arch.sizes)}, and biases in the same places",
+            fix="pass the checkpoints of one run",
+        )
         require(
             each.precision == first.precision,
             f"{each.name} is in another precision than {first.name}",

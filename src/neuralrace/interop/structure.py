@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
@@ -86,8 +85,6 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
     `visible` says that the pieces are applied in this order. Otherwise the model's own code says
     where it rectifies: the slope is that of its activations, or `leak`, or that of ReLU.
     """
-    if leak is not None:
-        leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU")
     places = [k for k, piece in enumerate(pieces) if isinstance(piece, Linear)]
     require(
         places,
@@ -96,7 +93,8 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
         wanted="at least one",
         fix=OTHERWISE,
     )
-    slopes = _slopes_between(pieces, places) if visible else _slopes_anywhere(pieces)
+    anywhere = {piece.name: piece.below for piece in pieces if isinstance(piece, Slope)}
+    slopes = _slopes_between(pieces, places) if visible else anywhere
     seen = set(slopes.values())
     if len(seen) > 1 or (leak is not None and seen and leak not in seen):
         raise NeuralRaceError(
@@ -132,10 +130,6 @@ def _slopes_between(pieces: Sequence[Piece], places: Sequence[int]) -> dict[str,
     return slopes
 
 
-def _slopes_anywhere(pieces: Sequence[Piece]) -> dict[str, float]:
-    return {piece.name: piece.below for piece in pieces if isinstance(piece, Slope)}
-
-
 def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:
     """The slope of an activation function below zero, found by calling it."""
     kind = str(getattr(function, "__name__", type(function).__name__))
@@ -150,12 +144,8 @@ def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:
     exact = getattr(function, "keywords", {}).get("negative_slope")
     if isinstance(exact, float) and np.float32(exact) == np.float32(below):
         return Slope(name, exact)
-    return Slope(name, _shortest(below))
-
-
-def _shortest(value: float) -> float:
-    """The shortest decimal that reads as this single-precision number: 0.01, not 0.0099999998."""
-    return float(str(np.float32(value))) + 0.0  # not −0
+    shortest = float(str(np.float32(below)))  # that reads as this number: 0.01, not 0.0099999998
+    return Slope(name, shortest + 0.0)  # not −0
 
 
 def check_same(

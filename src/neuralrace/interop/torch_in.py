@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from neuralrace.architecture import BIAS
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
@@ -42,7 +41,7 @@ from neuralrace.interop.structure import (
 )
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Count
+from neuralrace.types import ArrayLike, Count, Finite, Positive
 
 
 @runtime_checkable
@@ -82,9 +81,9 @@ def from_torch(
     times: ArrayLike | None = None,
     *,
     model: TorchModule | None = None,
-    leak: float | None = None,
+    leak: Finite | None = None,
     loss: str | SampleLoss = "squared",
-    learning_rate: float | None = None,
+    learning_rate: Positive | None = None,
     batch_size: Count | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network trained in PyTorch, and its run: one model, or its state dicts over training.
@@ -344,17 +343,17 @@ def _of_rnn_alone(
     arrays: Mapping[str, np.ndarray], prefix: str, leak: float | None, data: Dataset | None
 ) -> tuple[Network, dict[str, np.ndarray]]:
     """The network of an `nn.RNN` whose state dict is all that is known."""
-    require(
-        leak is not None,
-        "the weights of an RNN do not say what rectifies it, which is tanh unless asked for",
-        got=f"keys {listed(arrays)}",
-        wanted="model=, or leak=0 for nonlinearity='relu'",
-        fix="nr.from_torch(states, data, model=model)",
-    )
+    if leak is None:
+        raise NeuralRaceError(
+            "the weights of an RNN do not say what rectifies it, which is tanh unless asked for",
+            got=f"keys {listed(arrays)}",
+            wanted="model=, or leak=0 for nonlinearity='relu'",
+            fix="nr.from_torch(states, data, model=model)",
+        )
     own = (k for k in arrays if not k.startswith(f"{prefix}weight_") and k.endswith("weight"))
     readout = next(own, "readout.weight").removesuffix(".weight")
     cell = cell_of_rnn(arrays, prefix.removesuffix("."), readout)
-    return network_of_cell(cell, real_number("the leak", leak, fix="leak=0 is the ReLU"), data)
+    return network_of_cell(cell, leak, data)
 
 
 def _by_edge(net: Network, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,14 +7,14 @@ from typing import final
 
 import numpy as np
 
-from neuralrace.checks import generator, real_array, real_number
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
 from neuralrace.tolerances import LARGEST
-from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.types import ArrayLike, Finite, Key, WeightsLike
 
 
 @final
@@ -65,7 +65,7 @@ def balance(net: GDLN, weights: WeightsLike) -> Balance:
 @door
 def balanced_weights(
     net: GDLN,
-    lam: float,
+    lam: Finite,
     *,
     scale: ArrayLike = 0.01,
     key: Key = 0,
@@ -95,7 +95,7 @@ def balanced_weights(
     """
     edges = chain_edges(net, 2)
     inputs, hidden, outputs = (net.arch.sizes[node] for node in net.arch.order)
-    lam = _checked_lambda(lam, inputs, hidden, outputs)
+    _check_lambda(lam, inputs, hidden, outputs)
     modes = min(inputs, hidden, outputs)
     strengths = np.zeros(hidden)
     strengths[:modes] = _checked_scale(scale, modes)
@@ -191,8 +191,7 @@ def _rotation(rng: np.random.Generator, size: int) -> np.ndarray:
     return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
 
-def _checked_lambda(lam: object, inputs: int, hidden: int, outputs: int) -> float:
-    lam = real_number("λ", lam, wanted="a real number", fix="such as lam=0.5")
+def _check_lambda(lam: float, inputs: int, hidden: int, outputs: int) -> None:
     require(
         not abs(lam) > LARGEST,
         "λ is too large to compute with its square",
@@ -208,7 +207,6 @@ def _checked_lambda(lam: object, inputs: int, hidden: int, outputs: int) -> floa
             wanted=f"hidden ≤ {end} for λ {sign} 0",
             fix=f"{size} hidden neurons or fewer, {hidden} {end} or more, or λ = 0",
         )
-    return lam
 
 
 def _checked_scale(scale: object, modes: int) -> np.ndarray:

@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis import projected
-from neuralrace.checks import check_known, real_array, real_number
+from neuralrace.checks import check_known, real_array
 from neuralrace.dataset import Dataset, check_moments, check_unweighed, matched
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import GDLN, Network
 from neuralrace.tolerances import NOISE
 from neuralrace.trajectory import Trajectory, check_single
-from neuralrace.types import ArrayLike, Count, NotNegative, WeightsLike
+from neuralrace.types import ArrayLike, Count, Inside, NotNegative, Positive, WeightsLike
 from neuralrace.weights import check_finite, check_untied, checked_weights
 
 
@@ -211,7 +211,7 @@ def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
 
 @door
 def chain_time(
-    depth: Count, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
+    depth: Count, *, s: Positive, start: Positive, d: Positive = 1.0, fraction: Inside = 0.5
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
@@ -227,17 +227,11 @@ def chain_time(
     ```
     """
     fix = "start smaller, or ask for a larger fraction"
-    s, d, start, fraction = (
-        real_number(name, value, fix="for example s=1.0, start=0.1")
-        for name, value in (("s", s), ("d", d), ("start", start), ("fraction", fraction))
-    )
-    positive = min(s, d, start) > 0 and 0 < fraction < 1
-    below = positive and depth * math.log(start) < math.log(fraction * s) - math.log(d)
     require(
-        below,
+        depth * math.log(start) < math.log(fraction * s) - math.log(d),
         "the chain does not grow to this fraction",
         got=f"s = {s:g}, d = {d:g}, start = {start:g}, fraction = {fraction:g}",
-        wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
+        wanted="start^depth below fraction · s/d",
         fix=fix,
     )
     require(
@@ -263,7 +257,7 @@ def chain_time(
 
 
 @door
-def leading_time(depth: int, *, s: float, start: float) -> float:
+def leading_time(depth: Count, *, s: Positive, start: Positive) -> float:
     """The learning time of D ≥ 3 balanced edges from a small b₀ = `start`: b₀^{2−D} / ((D − 2) s).
 
     This time is spent near the start, and depends neither on d nor on how much is to be learned.
@@ -278,11 +272,13 @@ def leading_time(depth: int, *, s: float, start: float) -> float:
 
     ```
     """
-    depth = whole_number(
-        "the depth", depth, least=3, fix="for one or two edges use linear.chain_time"
+    require(
+        depth > 2,
+        "depth is too small for this formula",
+        got=f"depth = {depth}",
+        wanted="at least 3 edges",
+        fix="for one or two edges use linear.chain_time",
     )
-    fix = "the formula is for small positive starts of a mode with s > 0"
-    s, start = (real_number(n, v, above=0, fix=fix) for n, v in (("s", s), ("start", start)))
     if (2 - depth) * math.log(start) - math.log(s) > math.log(np.finfo(np.float64).max):
         return math.inf
     return float(start ** (2 - depth) / ((depth - 2) * s))
@@ -337,7 +333,7 @@ def mode_strengths(
 
 @door
 def deep_limit(
-    t: ArrayLike, *, s: float, d: float, start: float, depth: float
+    t: ArrayLike, *, s: Positive, d: Positive, start: Positive, depth: Positive
 ) -> np.ndarray | np.floating:
     """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
 
@@ -354,16 +350,12 @@ def deep_limit(
     """
     from scipy.special import wrightomega
 
-    s, d, start, depth = (
-        real_number(name, value, fix="for example s=1.0, d=1.0, start=0.05, depth=100")
-        for name, value in (("s", s), ("d", d), ("start", start), ("depth", depth))
-    )
     time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=[0.0, 1.0]")
     require(
-        s > 0 and d > 0 and (0 < start < s / d) and (depth > 0),
+        start < s / d,
         "the limit of many edges needs a start between zero and the fixed point",
         got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
-        wanted="positive s, d and depth, and 0 < start < s/d",
+        wanted="start below s/d",
         fix="for other starts solve the chain of finite depth",
     )
     r0 = s / (d * start)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.door import door
 from neuralrace.dynamics.flow import checked_times
-from neuralrace.errors import check_kind, require
+from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.balanced import balance
 from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, linear_task
+from neuralrace.tolerances import LARGEST_LOG
 from neuralrace.trajectory import Trajectory, join
-from neuralrace.types import ArrayLike, WeightsLike
-
-LONGEST = 120.0
-"""Logarithms of row sizes up to this: e^{±120} ≈ 1e±52 can still be squared without overflow."""
+from neuralrace.types import ArrayLike, Positive, WeightsLike
 
 
 @door
@@ -31,7 +28,7 @@ def lambda_balanced(
     data: Dataset,
     *,
     times: ArrayLike,
-    tolerance: float = 1e-6,
+    tolerance: Positive = 1e-6,
 ) -> Trajectory:
     """Gradient flow of a two-edge linear network, exactly (Talk eqs 13–15; Dominé et al. 2025).
 
@@ -114,7 +111,7 @@ def task_sequence(
     tasks: Sequence[Dataset],
     *,
     times: ArrayLike,
-    tolerance: float = 1e-6,
+    tolerance: Positive = 1e-6,
 ) -> Trajectory:
     """A sequence of tasks, each solved exactly from where the previous one ended.
 
@@ -143,7 +140,7 @@ def task_sequence(
 
     ```
     """
-    tasks = _checked_tasks(tasks)
+    _check_tasks(tasks)
     times = checked_times(times)
     given = times if times[0] == 0 else np.concatenate([[0.0], times])
     seen = [linear_task(net, data, edges=2) for data in tasks]
@@ -224,7 +221,7 @@ def _orthonormal(rows: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
     """
     from scipy.linalg import qr
 
-    if np.abs(log_scale).max() <= LONGEST:
+    if np.abs(log_scale).max() <= LARGEST_LOG:
         scaled = np.exp(log_scale)[:, None] * rows
     else:
         scaled = _eliminated(rows, log_scale)
@@ -271,10 +268,7 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: object) -> None:
-    wanted = "a relative deviation that counts as rounding, such as 1e-6"
-    fix = "leave it out for the default"
-    tolerance = real_number("the tolerance", tolerance, above=0, wanted=wanted, fix=fix)
+def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: float) -> None:
     require(
         not deviation > tolerance,
         "the weights are not λ-balanced",
@@ -293,8 +287,7 @@ def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance
     )
 
 
-def _checked_tasks(tasks: Any) -> list[Dataset]:
-    check_kind("tasks", tasks, Sequence, "a list of datasets, such as [first, second]")
+def _check_tasks(tasks: Sequence[Dataset]) -> None:
     require(
         tasks,
         "there are no tasks",
@@ -302,11 +295,10 @@ def _checked_tasks(tasks: Any) -> list[Dataset]:
         wanted="at least one dataset",
         fix="tasks=[first, …]",
     )
-    shapes = []
-    for data in tasks:
-        check_kind("a task", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
-        ends = [{name: v.shape[1] for name, v in side.items()} for side in (data.x, data.y)]
-        shapes.append(ends)
+    shapes = [
+        [{name: v.shape[1] for name, v in side.items()} for side in (data.x, data.y)]
+        for data in tasks
+    ]
     for k, shape in enumerate(shapes):
         require(
             shape == shapes[0],
@@ -315,7 +307,6 @@ def _checked_tasks(tasks: Any) -> list[Dataset]:
             wanted=f"inputs {shapes[0][0]}, outputs {shapes[0][1]}",
             fix="all tasks of a sequence are learned by one network: give them equal shapes",
         )
-    return list(tasks)
 
 
 def kernel_distances(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed, require
+from neuralrace.errors import listed, require
 from neuralrace.plot.curves import axes_or_new
 from neuralrace.plot.layout import Rectangle
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
@@ -46,13 +46,13 @@ def draw_raster(
     ```
     """
     on, height = np.asarray(patterns, float), np.asarray(weight, float)
-    if on.ndim != 2 or height.shape != on.shape[:1] or sum(groups.values()) != len(on):
-        raise NeuralRaceError(
-            "patterns, weights and groups do not fit",
-            got=f"patterns {on.shape}, weight {height.shape}, groups of {sum(groups.values())}",
-            wanted="patterns (R, N), weight (R,), groups of R rows",
-            fix="give every row one weight and one group",
-        )
+    require(
+        on.ndim == 2 and height.shape == on.shape[:1] and sum(groups.values()) == len(on),
+        "patterns, weights and groups do not fit",
+        got=f"patterns {on.shape}, weight {height.shape}, groups of {sum(groups.values())}",
+        wanted="patterns (R, N), weight (R,), groups of R rows",
+        fix="give every row one weight and one group",
+    )
     total = height.sum() or 1.0
     edges = np.concatenate([[0.0], np.cumsum(height)]) / total
     with style():
@@ -292,13 +292,13 @@ def gate_strips(
     for name, values in gates.items():
         gate = np.asarray(values, dtype=float)
         neurons = sizes.get(name)
-        if name not in sizes and name not in edges:
-            raise NeuralRaceError(
-                f"gates name {name!r}, which is neither a node nor an edge",
-                got=repr(name),
-                wanted=f"one of {listed([*sizes, *edges])}",
-                fix="correct the name of the gate",
-            )
+        require(
+            name in sizes or name in edges,
+            f"gates name {name!r}, which is neither a node nor an edge",
+            got=repr(name),
+            wanted=f"one of {listed([*sizes, *edges])}",
+            fix="correct the name of the gate",
+        )
         samples = len(np.atleast_1d(gate)) if samples is None else samples
         require(
             samples != 0,
@@ -307,13 +307,13 @@ def gate_strips(
             wanted="one value per sample, for at least one sample",
             fix="draw the graph without gates",
         )
-        if gate.shape not in {(samples,), (samples, neurons)}:
-            raise NeuralRaceError(
-                f"the gate of {name!r} has the wrong shape",
-                got=gate.shape,
-                wanted=f"({samples},)" + (f" or ({samples}, {neurons})" if neurons else ""),
-                fix="give every gate one value per sample, or one per sample and neuron",
-            )
+        require(
+            gate.shape in {(samples,), (samples, neurons)},
+            f"the gate of {name!r} has the wrong shape",
+            got=gate.shape,
+            wanted=f"({samples},)" + (f" or ({samples}, {neurons})" if neurons else ""),
+            fix="give every gate one value per sample, or one per sample and neuron",
+        )
         found[name] = np.atleast_2d(gate.T)
     if not found:
         return Strips({}, is_sorted=False)

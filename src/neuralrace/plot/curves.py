@@ -338,13 +338,13 @@ def _series(
             fix="give one time and one kind for all curves, or both for each name",
         )
     t, seeds = np.asarray(times[name]), np.atleast_2d(np.asarray(values))
-    if seeds.ndim != 2 or t.shape != seeds.shape[1:]:
-        raise NeuralRaceError(
-            f"curve {name!r} does not fit its time",
-            got=f"time {t.shape}, curve {np.shape(values)}",
-            wanted="time (T,) and curve (T,) or (S, T)",
-            fix="record both at the same moments, or map each name to its own time",
-        )
+    require(
+        seeds.ndim == 2 and t.shape == seeds.shape[1:],
+        f"curve {name!r} does not fit its time",
+        got=f"time {t.shape}, curve {np.shape(values)}",
+        wanted="time (T,) and curve (T,) or (S, T)",
+        fix="record both at the same moments, or map each name to its own time",
+    )
     return t, seeds
 
 

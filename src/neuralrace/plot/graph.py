@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import listed, require
 from neuralrace.plot.activity import Strips, gate_strips
 from neuralrace.plot.layout import (
     GAP,
@@ -209,21 +209,21 @@ def _placed(
 
 
 def _check_graph(sizes: Mapping[str, int], edges: Edges) -> None:
-    if not sizes:
-        raise NeuralRaceError(
-            "the graph has no nodes",
-            got=dict(sizes),
-            wanted="at least one node with its size",
-            fix="pass the architecture's sizes and edges",
-        )
+    require(
+        sizes,
+        "the graph has no nodes",
+        got=dict(sizes),
+        wanted="at least one node with its size",
+        fix="pass the architecture's sizes and edges",
+    )
     for edge, ends in edges.items():
-        if unknown := [v for v in ends if v not in sizes]:
-            raise NeuralRaceError(
-                f"edge {edge!r} names an unknown node",
-                got=listed(unknown),
-                wanted=f"two of the nodes {listed(sizes)}",
-                fix="add the node to sizes, or correct the edge",
-            )
+        require(
+            not (unknown := [v for v in ends if v not in sizes]),
+            f"edge {edge!r} names an unknown node",
+            got=listed(unknown),
+            wanted=f"two of the nodes {listed(sizes)}",
+            fix="add the node to sizes, or correct the edge",
+        )
 
 
 def _canvas(

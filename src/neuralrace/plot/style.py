@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.plot.look import current_look
 
 if TYPE_CHECKING:
@@ -193,13 +193,13 @@ def mark_line(
 
     ```
     """
-    if (x is None) == (y is None):
-        raise NeuralRaceError(
-            "a line is marked at one value",
-            got="neither x nor y" if x is None else "both x and y",
-            wanted="x for an upright line, or y for a level one",
-            fix='mark_line(ax, "criterion", y=0.2)',
-        )
+    require(
+        (x is None) != (y is None),
+        "a line is marked at one value",
+        got="neither x nor y" if x is None else "both x and y",
+        wanted="x for an upright line, or y for a level one",
+        fix='mark_line(ax, "criterion", y=0.2)',
+    )
     grey = COLOURS["neutral"]
     away = -3 if before else 3
     where: dict[str, Any] = {}

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries, one_of, random_key, real_number, weight_scale
+from neuralrace.checks import entries, one_of, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.dynamics.systems import Law
-from neuralrace.errors import NeuralRaceError, listed, require, whole_number
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.block import Block, groups_of_copies
 from neuralrace.reduction.coupled import Stage, stages_of, told
@@ -333,8 +333,6 @@ def modes_of(
     """The table of `Race.modes`; `law` is what moves the weights besides the loss."""
     check_start_known(start)
     begin = _start(race, start, scale)
-    seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
-    least = real_number("least", least, above=0, below=1, fix="leave it out for a third")
     require(
         not (seeds and scale is None),
         "random starts need the scale of the weights",
@@ -384,7 +382,8 @@ def _start(race: Race, start: StartLike | None, scale: float | None) -> Start:
     )
     if start is not None:
         return race.start(start)
-    found = start_from_scale(race.blocks, race.split, race.outside, weight_scale(scale))
+    assert scale is not None
+    found = start_from_scale(race.blocks, race.split, race.outside, scale)
     if found is None:
         raise NeuralRaceError(
             "the average start of these pathways from random weights is not known",
@@ -451,10 +450,11 @@ def _weights(race: Race, scale: float | None, seeds: int, key: Key) -> list[dict
     """Random initial weights of the network, one per seed."""
     if not seeds:
         return []
+    assert scale is not None  # checked by `modes_of`
     net = GDLN(race.arch)
     with jax.enable_x64(True):
         keys = jax.random.split(random_key(key, "modes"), seeds)
-        drawn = [net.init(each, weight_scale(scale), dtype=np.float64) for each in keys]
+        drawn = [net.init(each, scale, dtype=np.float64) for each in keys]
     return [{edge: np.asarray(w) for edge, w in weights.items()} for weights in drawn]
 
 

@@ -30,7 +30,7 @@ from neuralrace.statistics import threads_for
 from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
 from neuralrace.tolerances import EXACT, SMALL_START
-from neuralrace.types import Inside, Key, Positive
+from neuralrace.types import Inside, Key, NotNegative, Positive, Scale, Whole
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -68,13 +68,13 @@ class Race(Solvable, Symbolic):
         self,
         start: StartLike | None = None,
         *,
-        scale: float | None = None,
+        scale: Scale | None = None,
         items: str | None = None,
         names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
-        seeds: int = 0,
+        seeds: Whole = 0,
         key: Key = 0,
-        least: float = LEAST,
-        weight_decay: float | None = None,
+        least: Inside = LEAST,
+        weight_decay: NotNegative | None = None,
     ) -> ModeTable:
         """Which distinctions are learned, in which order, when, and how sure that is.
 

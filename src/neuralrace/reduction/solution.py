@@ -15,7 +15,7 @@ from neuralrace.errors import require
 from neuralrace.reduction.reconstruct import Source, evaluations
 from neuralrace.reduction.reduced import Reduced
 from neuralrace.reduction.rules import check_keeps_blocks
-from neuralrace.reduction.solve import Request, checked_tolerance, solve_blocks
+from neuralrace.reduction.solve import Request, solve_blocks
 from neuralrace.reduction.start import (
     Start,
     StartLike,
@@ -27,7 +27,7 @@ from neuralrace.reduction.system import RaceSystem, system_of
 from neuralrace.statistics import threads_for
 from neuralrace.tolerances import ALONE
 from neuralrace.trajectory import Trajectory, concat
-from neuralrace.types import ArrayLike, Key, Positive
+from neuralrace.types import ArrayLike, BelowOne, Key, NotNegative, Positive, Tolerance
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -44,13 +44,13 @@ class Solvable(Reduced):
         *,
         times: ArrayLike,
         start: StartsLike,
-        learning_rate: float | None = None,
-        momentum: float | None = None,
-        weight_decay: float | None = None,
-        rates: Mapping[str, float] | None = None,
+        learning_rate: Positive | None = None,
+        momentum: BelowOne | None = None,
+        weight_decay: NotNegative | None = None,
+        rates: Mapping[str, Positive] | None = None,
         optimizer: GradientTransformation | Stepper | None = None,
         evaluate: Mapping[str, Dataset] | None = None,
-        rtol: float | None = None,
+        rtol: Tolerance | None = None,
         accuracy: Positive | None = ALONE,
     ) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
@@ -127,7 +127,7 @@ class Solvable(Reduced):
         start, others = self.start(starts), evaluations(self.split, evaluate)
         check_keeps_blocks(optimizer, self.split.arch)
         request = Request.of(
-            times, learning_rate, rtol=checked_tolerance(rtol), momentum=momentum,
+            times, learning_rate, rtol=rtol, momentum=momentum,
             law=self._law(weight_decay, rates), optimizer=optimizer,
         )  # fmt: skip
         try:

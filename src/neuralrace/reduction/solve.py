@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number
 from neuralrace.dataset import zero_loss
 from neuralrace.dynamics import flow, train
 from neuralrace.dynamics.flow import checked_times, smallest_rms
@@ -76,12 +75,6 @@ SOON = 1e-6
 
 Weights = Mapping[str, Matrix]
 """The weights of a block by edge."""
-
-
-def checked_tolerance(rtol: float | None) -> float | None:
-    """The relative tolerance of a step that was asked for, or None for the usual one."""
-    fix = "leave it out, or pass 1e-8 for a picture"
-    return None if rtol is None else real_number("rtol", rtol, least=1e-13, below=1, fix=fix)
 
 
 def solve_blocks(

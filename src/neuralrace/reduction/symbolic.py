@@ -30,7 +30,7 @@ from neuralrace.reduction.symbols import (
     written_mode,
 )
 from neuralrace.reduction.words import latex
-from neuralrace.types import WeightsLike
+from neuralrace.types import NotNegative, Positive, WeightsLike
 from neuralrace.weights import checked_weights
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class Symbolic(Reduced):
         start: StartLike | None = None,
         *,
         form: Form = "paths",
-        weight_decay: float | None = None,
-        rates: Mapping[str, float] | None = None,
+        weight_decay: NotNegative | None = None,
+        rates: Mapping[str, Positive] | None = None,
     ) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
@@ -139,8 +139,8 @@ class Symbolic(Reduced):
         start: StartLike | None = None,
         *,
         form: Form = "paths",
-        weight_decay: float | None = None,
-        rates: Mapping[str, float] | None = None,
+        weight_decay: NotNegative | None = None,
+        rates: Mapping[str, Positive] | None = None,
     ) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of the letters in `equations` of the same form, for every mode.
 
@@ -219,8 +219,8 @@ class Symbolic(Reduced):
         self,
         start: StartLike | None = None,
         *,
-        weight_decay: float | None = None,
-        rates: Mapping[str, float] | None = None,
+        weight_decay: NotNegative | None = None,
+        rates: Mapping[str, Positive] | None = None,
     ) -> dict[str, list[sympy.Expr]]:
         """Quadratic quantities of every mode that learning conserves, in SymPy.
 
@@ -281,8 +281,8 @@ class Symbolic(Reduced):
         self,
         start: StartLike,
         *,
-        weight_decay: float | None = None,
-        rates: Mapping[str, float] | None = None,
+        weight_decay: NotNegative | None = None,
+        rates: Mapping[str, Positive] | None = None,
     ) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.mathml import Typeset, formula
 from neuralrace.report.page import (
@@ -40,6 +41,7 @@ LEFT_OUT = ("copies", "content")
 """Fields that are not kept: what they hold lies in files beside the page."""
 
 
+@door
 def to_json(page: Page) -> str:
     """A page as JSON, from which `from_json` makes it again.
 
@@ -54,7 +56,6 @@ def to_json(page: Page) -> str:
 
     ```
     """
-    check_kind("page", page, Page, "for example Page('My study', answer=['…'])")
     return json.dumps({"format": FORMAT, "page": _written(page)}, ensure_ascii=False)
 
 

@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import require
 from neuralrace.statistics.factor import ClassFactor, class_factor, reachable
 from neuralrace.statistics.nodes import SplitNetwork, split_neurons
 from neuralrace.types import Count, Matrix, WeightsLike
@@ -229,14 +229,14 @@ class LazyMatrices:
     def __getitem__(self, paths: Path | tuple[Path, Path]) -> Matrix:
         key = (paths,) if isinstance(paths, Path) else tuple(paths)
         statistics = self._statistics
-        if len(key) != self._arity or any(p not in statistics._group_of for p in key):
-            raise NeuralRaceError(
-                "no statistics for these paths",
-                got=", ".join(str(p) for p in key),
-                wanted=f"{self._arity} of statistics.paths",
-                fix="yx[p] takes one path and x[j, p] two; take them from statistics.paths, "
-                "where nodes with gates per neuron are split",
-            )
+        require(
+            len(key) == self._arity and not any(p not in statistics._group_of for p in key),
+            "no statistics for these paths",
+            got=", ".join(str(p) for p in key),
+            wanted=f"{self._arity} of statistics.paths",
+            fix="yx[p] takes one path and x[j, p] two; take them from statistics.paths, "
+            "where nodes with gates per neuron are split",
+        )
         indices = tuple(statistics._group_of[p] for p in key)
         if indices not in self._built:
             groups = [statistics.groups[i] for i in indices]

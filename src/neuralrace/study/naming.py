@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind
+from neuralrace.door import door
 from neuralrace.study.build import Problem
 from neuralrace.study.files import read_table
 
 
+@door
 def feature_names(problem: Problem) -> dict[str, list[str]]:
     """For each node of a task from a table, what each of its numbers is; {} for other tasks.
 
@@ -27,7 +28,6 @@ def feature_names(problem: Problem) -> dict[str, list[str]]:
 
     ```
     """
-    check_kind("problem", problem, Problem, "pass what study.check() returns")
     task = problem.settings.task
     if task.file is None:
         return {}

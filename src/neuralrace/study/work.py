@@ -14,7 +14,7 @@ import neuralrace
 from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, contest
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind
+from neuralrace.door import door
 from neuralrace.reduction import Race, reduce
 from neuralrace.reln import Discovery
 from neuralrace.study.build import Problem, build
@@ -47,6 +47,7 @@ class Work:
     ```
     """
 
+    @door
     def __init__(
         self,
         problem: Problem,
@@ -62,7 +63,6 @@ class Work:
         `reducing` is called in place of `reduce`, for example to remember reductions. `rtol` is the
         tolerance of races that the contest solves.
         """
-        check_kind("problem", problem, Problem, "pass what study.check() returns")
         self.problem, self.settings, self.tell = problem, problem.settings, tell
         self.reducing, self.rtol = reducing, rtol
         self.seeds: Seeds = self.settings.training.seeds if seeds is None else seeds

@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
-from neuralrace.errors import require, whole_number
+from neuralrace.errors import require
 from neuralrace.tolerances import DEPENDENT, EQUAL
 from neuralrace.types import ArrayLike, Count, Key
 
@@ -52,10 +52,9 @@ sample weights; labels: part (query1, query2))
     """
     size, roots = _roots(real_array("covariance", covariance, fix=FIX))
     if samples is not None:
-        count = whole_number("the number of samples", samples, least=1, fix="for example 1000")
         rng, dim = generator(key), len(size)
-        map_, query = rng.normal(size=(count, dim)), rng.normal(size=(count, dim)) @ roots
-        context = rng.normal(size=(count, length, dim)) @ roots
+        map_, query = rng.normal(size=(samples, dim)), rng.normal(size=(samples, dim)) @ roots
+        context = rng.normal(size=(samples, length, dim)) @ roots
         beta = np.einsum("sn,snd->sd", np.einsum("snd,sd->sn", context, map_), context) / length
         y = (map_ * query).sum(axis=1, keepdims=True)
         return Dataset({"beta": beta}, {"y": y}, _gates(query.T, heads))

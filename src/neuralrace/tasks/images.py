@@ -10,15 +10,15 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from neuralrace.checks import file_path, generator, one_of
+from neuralrace.checks import file_path, generator
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, require, whole_number
-from neuralrace.types import Key
+from neuralrace.errors import NeuralRaceError, require
+from neuralrace.types import Count, Key
 
 FOLDER = "NEURALRACE_DATA"
 """The environment variable that names the folder of the files."""
@@ -92,16 +92,14 @@ class Images:
         return int(max(self.labels.max(), self.test_labels.max())) + 1
 
     @door
-    def take(self, train: int | None = None, test: int | None = None, *, key: Key = 0) -> Images:
+    def take(
+        self, train: Count | None = None, test: Count | None = None, *, key: Key = 0
+    ) -> Images:
         """That many images for training and testing, drawn by `key`; None keeps all."""
         rng = generator(key)
         chosen = []
         for what, count, there in (("train", train, self.train), ("test", test, self.test)):
-            number = (
-                len(there)
-                if count is None
-                else whole_number(f"the number of {what} images", count, fix=f"{what}=1000")
-            )
+            number = len(there) if count is None else count
             require(
                 number <= len(there),
                 f"there are not that many {what} images",
@@ -122,7 +120,10 @@ class Images:
 
 
 @door
-def images(name: str = "digits", data: str | os.PathLike[str] | None = None) -> Images:
+def images(
+    name: Literal["mnist", "cifar10", "digits"] = "digits",
+    data: str | os.PathLike[str] | None = None,
+) -> Images:
     """Labelled images: `"mnist"`, `"cifar10"`, or `"digits"`, which need no file.
 
     **Arguments:** `data` is the folder that holds the files; by default the one that the
@@ -150,7 +151,6 @@ images('digits') needs no file
 
     ```
     """
-    one_of("images", name, tuple(_READERS), fix="images('digits') needs no file")
     return _READERS[name](_folders(name, data))
 
 

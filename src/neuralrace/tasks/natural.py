@@ -8,7 +8,7 @@ from jaxtyping import Int, Shaped
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, Sampled, pathways
 from neuralrace.door import door
-from neuralrace.errors import check_kind, listed, require
+from neuralrace.errors import listed, require
 from neuralrace.types import Count
 
 Gating = tuple[Architecture, Dataset]
@@ -86,7 +86,6 @@ def _differ(masks: dict[str, np.ndarray]) -> bool:
 
 def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
     """The label `name` of every sample, or an error that says which task has it."""
-    check_kind("data", data, Dataset, f"pass the ungated dataset, such as that of {task}")
     require(
         name in data.labels,
         f"this gating needs the label {name!r}",

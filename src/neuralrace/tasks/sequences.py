@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import generator, real_array, switch
+from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import listed, require
@@ -211,7 +211,7 @@ def delayed_report(
         fix="raise steps, or lower shown",
     )
     rng = generator(key)
-    if switch("distractors", distractors):
+    if distractors:
         x = _white(steps * inputs, samples, rng).reshape(-1, steps, inputs)
     else:
         item = _white(inputs, samples, rng)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import GDLN
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent
 from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.metadata import flat
 from neuralrace.trajectory.run import Trajectory, check_single
-from neuralrace.types import ArrayLike, Positive
+from neuralrace.types import ArrayLike, BelowOne, Positive
 
 if TYPE_CHECKING:
     import pandas
@@ -130,7 +129,7 @@ class Comparison(Result):
 
 
 @door
-def momentum_error(learning_rate: Positive, momentum: float, growth_rate: Positive) -> float:
+def momentum_error(learning_rate: Positive, momentum: BelowOne, growth_rate: Positive) -> float:
     """How far off time is under momentum: the rate of small weights over s, less one.
 
     The time of heavy-ball momentum μ is η · step/(1 − μ). Small weights that flow would grow as
@@ -150,13 +149,12 @@ def momentum_error(learning_rate: Positive, momentum: float, growth_rate: Positi
 
     ```
     """
-    mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
     growth = learning_rate * growth_rate
-    lost = 1 - mu - growth
+    lost = 1 - momentum - growth
     root = np.sqrt(lost**2 + 4 * growth)
     # z − 1 solves (z − 1)² + lost (z − 1) − growth = 0; neither form subtracts like from like
     above_one = 2 * growth / (lost + root) if lost > 0 else (root - lost) / 2
-    return float((1 - mu) * np.log1p(above_one) / growth - 1)
+    return float((1 - momentum) * np.log1p(above_one) / growth - 1)
 
 
 @door
@@ -201,22 +199,22 @@ def compare(
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
     end = min(reference.time[-1], other.time[-1])
-    if end <= start:
-        raise NeuralRaceError(
-            "the two trajectories have no time in common",
-            got=f"[{reference.time[0]:g}, {reference.time[-1]:g}] and "
-            f"[{other.time[0]:g}, {other.time[-1]:g}]",
-            wanted="times that overlap",
-            fix="time is learning_rate · step in every trajectory; solve over the same span",
-        )
+    require(
+        end > start,
+        "the two trajectories have no time in common",
+        got=f"[{reference.time[0]:g}, {reference.time[-1]:g}] and "
+        f"[{other.time[0]:g}, {other.time[-1]:g}]",
+        wanted="times that overlap",
+        fix="time is learning_rate · step in every trajectory; solve over the same span",
+    )
     initial = float(reference.loss[0])
-    if not initial > 0:
-        raise NeuralRaceError(
-            "the reference starts without loss",
-            got=initial,
-            wanted="a positive initial loss, the unit of every difference",
-            fix="compare runs that have something to learn",
-        )
+    require(
+        initial > 0,
+        "the reference starts without loss",
+        got=initial,
+        wanted="a positive initial loss, the unit of every difference",
+        fix="compare runs that have something to learn",
+    )
     grid, gap = _loss_gap(reference, other, 0.0)
     fall = max(largest_fall(np.interp(grid, run.time, run.loss)) for run in (reference, other))
     if fall > COARSE:
@@ -272,13 +270,13 @@ def _checked_making(
             fix=_without_flow(reference if clocks[0] == "steps" else other),
         )
     losses = [run.settings.get("loss", "squared") for run in (reference, other)]
-    if losses[0] != losses[1]:
-        raise NeuralRaceError(
-            "the two trajectories have different losses",
-            got=f"{losses[0]!r} and {losses[1]!r}",
-            wanted="runs trained on one loss",
-            fix="train both on the same loss, or compare their outputs yourself",
-        )
+    require(
+        losses[0] == losses[1],
+        "the two trajectories have different losses",
+        got=f"{losses[0]!r} and {losses[1]!r}",
+        wanted="runs trained on one loss",
+        fix="train both on the same loss, or compare their outputs yourself",
+    )
     gated = isinstance(reference.net, GDLN) and isinstance(other.net, GDLN)
     about = [_about(run, growth_rate) for run in (reference, other) if run.clock == ABOUT]
     notes = (
@@ -335,13 +333,13 @@ def _about(run: Trajectory, growth_rate: float | None) -> str:
 def _checked_samples(a: Trajectory, b: Trajectory, given: Any) -> np.ndarray | None:
     """The weights of the samples on which outputs are compared, None if all count equally."""
     counts = [count for run in (a, b) if (count := _samples(run)) is not None]
-    if len(set(counts)) > 1 and _different_data(a, b):
-        raise NeuralRaceError(
-            "the two trajectories were made on different numbers of samples",
-            got=" and ".join(map(str, counts)),
-            wanted="runs on the same samples",
-            fix="train both on the same data",
-        )
+    require(
+        len(set(counts)) <= 1 or not _different_data(a, b),
+        "the two trajectories were made on different numbers of samples",
+        got=" and ".join(map(str, counts)),
+        wanted="runs on the same samples",
+        fix="train both on the same data",
+    )
     weights = [w for w in (given, a.sample_weight, b.sample_weight) if w is not None]
     if not weights:
         return None

@@ -46,13 +46,13 @@ def crossing_time(
     """
     t = real_array("time", time, fix="pass run.time")
     values = real_array("curves", curves, fix="pass run.loss")  # not finite where it diverged
-    if t.ndim != 1 or values.ndim < 1 or values.shape[-1] != len(t) or not len(t):
-        raise NeuralRaceError(
-            "the curves do not fit the times",
-            got=f"times {t.shape}, curves {values.shape}",
-            wanted="times (T,), curves (…, T): the last axis is time",
-            fix="pass run.time and run.loss; curves.T if time comes first",
-        )
+    require(
+        t.ndim == 1 and values.ndim >= 1 and values.shape[-1] == len(t) and len(t),
+        "the curves do not fit the times",
+        got=f"times {t.shape}, curves {values.shape}",
+        wanted="times (T,), curves (…, T): the last axis is time",
+        fix="pass run.time and run.loss; curves.T if time comes first",
+    )
     if rising:
         values, level = -values, -level
     reached = values <= level
@@ -125,10 +125,13 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **st
     """See `Trajectory.plot`."""
     from neuralrace.plot import draw_curves
 
-    if label is not None and not isinstance(label, str):
-        raise NeuralRaceError(
-            "the label is a name", got=f"{label!r:.80}", wanted="text", fix="label='simulation'"
-        )
+    require(
+        label is None or isinstance(label, str),
+        "the label is a name",
+        got=f"{label!r:.80}",
+        wanted="text",
+        fix="label='simulation'",
+    )
     method = run.settings.get("method")
     curves = named_curves(run, what, label, ax)
     time, clock = _on_axes(run, ax)
@@ -180,13 +183,13 @@ def _on_axes(run: Trajectory, ax: Axes | None) -> tuple[np.ndarray, str]:
 
 def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:
     """What to draw by name, each of shape (*axes, T)."""
-    if not isinstance(what, str):
-        raise NeuralRaceError(
-            "say by name what to draw",
-            got=f"{type(what).__name__}",
-            wanted=f"'loss', or one of {listed(run.values)}",
-            fix="for example run.plot('loss')",
-        )
+    require(
+        isinstance(what, str),
+        "say by name what to draw",
+        got=f"{type(what).__name__}",
+        wanted=f"'loss', or one of {listed(run.values)}",
+        fix="for example run.plot('loss')",
+    )
     if what == "loss":
         return {"": run.loss}
     recorded = flat(run.values)
@@ -194,13 +197,13 @@ def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:
     for name, value in recorded.items():
         if name == what or name.startswith(what + "."):
             found |= _entries(name.removeprefix(what).lstrip(".") or name, value, run.loss.ndim)
-    if not found:
-        raise NeuralRaceError(
-            f"nothing to draw under {what!r}",
-            got=repr(what),
-            wanted=f"'loss', or the start of one of {listed(recorded)}",
-            fix="record it: record={'name': f}",
-        )
+    require(
+        found,
+        f"nothing to draw under {what!r}",
+        got=repr(what),
+        wanted=f"'loss', or the start of one of {listed(recorded)}",
+        fix="record it: record={'name': f}",
+    )
     return found
 
 

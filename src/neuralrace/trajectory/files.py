@@ -16,7 +16,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path, write_whole
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, warn_user
+from neuralrace.errors import NeuralRaceError, require, warn_user
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory.labelled import from_table, to_table
@@ -122,8 +122,13 @@ def _not_a_trajectory(path: Any, got: str) -> NeuralRaceError:
 
 
 def _from_file(table: xarray.Dataset) -> Trajectory:
-    if "time" not in table.coords:
-        raise NeuralRaceError("it has no time", got="-", wanted="a coordinate 'time'", fix="-")
+    require(
+        "time" in table.coords,
+        "it has no time",
+        got="-",
+        wanted="a coordinate 'time'",
+        fix="-",
+    )
     for name, narrow in json.loads(table.attrs.get("narrow", "{}")).items():
         table[name] = table[name].astype(jnp.dtype(narrow))
     settings = json.loads(table.attrs["settings"])

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.checks import entries, plain_array
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
 from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory.metadata import flat, nested
@@ -85,13 +85,13 @@ def part(run: Trajectory, where: Mapping[str, Any], how: str) -> Trajectory:
     """The part of a trajectory by "index", by "exact" or by "nearest" coordinate."""
     places = {axis: _places(run, axis, wanted, how) for axis, wanted in where.items()}
     moments = np.atleast_1d(places.get("time", np.arange(len(run.time))))
-    if not len(moments) or (np.diff(moments) <= 0).any():
-        raise NeuralRaceError(
-            "the times of a part must be some of the trajectory's, in order",
-            got=f"indices {moments.tolist()[:SHOWN]}",
-            wanted="at least one time, each later than the one before",
-            fix="sort them and remove repeats",
-        )
+    require(
+        len(moments) and (np.diff(moments) > 0).all(),
+        "the times of a part must be some of the trajectory's, in order",
+        got=f"indices {moments.tolist()[:SHOWN]}",
+        wanted="at least one time, each later than the one before",
+        fix="sort them and remove repeats",
+    )
     table = to_table(run).isel(places | {"time": moments})
     dropped = {a: run.axes[a][p].item() for a, p in places.items() if not p.ndim and a != "time"}
     settings = _settings_at(run, places)
@@ -112,13 +112,13 @@ def part(run: Trajectory, where: Mapping[str, Any], how: str) -> Trajectory:
 def _places(run: Trajectory, axis: str, wanted: Any, how: str) -> np.ndarray:
     """Indices along an axis; a single one, without axes, drops the axis."""
     along = {**run.axes, "time": run.time}
-    if axis not in along:
-        raise NeuralRaceError(
-            f"the trajectory has no axis {axis!r}",
-            got=repr(axis),
-            wanted=f"one of {listed(along)}",
-            fix="an ensemble names its axes in run.axes",
-        )
+    require(
+        axis in along,
+        f"the trajectory has no axis {axis!r}",
+        got=repr(axis),
+        wanted=f"one of {listed(along)}",
+        fix="an ensemble names its axes in run.axes",
+    )
     coordinates, rows = along[axis], np.arange(len(along[axis]))
     try:
         if how == "index":
@@ -271,7 +271,6 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Tr
 
     ```
     """
-    parts = entries("parts", parts, "pass a list of trajectories")
     _check_alike("parts", parts)
     name, coordinates = _named_axis(axis)
     tables, clock = _on_shared_times([to_table(part) for part in parts], parts, name)
@@ -314,27 +313,25 @@ def _final(table: xarray.Dataset) -> list[str]:
 
 def _check_alike(what: str, runs: Sequence[Trajectory]) -> None:
     """Trajectories over the same axes, at least one."""
-    for i, run in enumerate(runs):
-        check_kind(f"{what}[{i}]", run, Trajectory, "pass trajectories, as nr.train returns them")
     axes = [list(run.axes) for run in runs]
-    if not runs or any(those != axes[0] for those in axes):
-        raise NeuralRaceError(
-            f"{what} must have the same axes",
-            got=axes,
-            wanted="one or more runs, single ones or ensembles over the same axes",
-            fix="pick members with run.isel(seed=0) first",
-        )
+    require(
+        runs and not any(those != axes[0] for those in axes),
+        f"{what} must have the same axes",
+        got=axes,
+        wanted="one or more runs, single ones or ensembles over the same axes",
+        fix="pick members with run.isel(seed=0) first",
+    )
 
 
 def _check_one_clock(runs: Sequence[Trajectory]) -> None:
     clocks = [run.clock for run in runs]
-    if len(set(clocks)) > 1:
-        raise NeuralRaceError(
-            "the trajectories have different clocks",
-            got=f"times in {', '.join(clocks)}",
-            wanted="one clock for all",
-            fix="settings['clock'] says what time is; combine runs of one kind",
-        )
+    require(
+        len(set(clocks)) <= 1,
+        "the trajectories have different clocks",
+        got=f"times in {', '.join(clocks)}",
+        wanted="one clock for all",
+        fix="settings['clock'] says what time is; combine runs of one kind",
+    )
 
 
 def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
@@ -357,13 +354,13 @@ def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
 
 
 def _check_coordinates(name: str, coordinates: np.ndarray, count: int) -> None:
-    if coordinates.shape != (count,):
-        raise NeuralRaceError(
-            f"the coordinates of axis {name!r} do not fit the parts",
-            got=f"{len(coordinates)} coordinates",
-            wanted=f"{count}, one for each member along the axis",
-            fix="pass axis=(name, coordinates) with one coordinate for each",
-        )
+    require(
+        coordinates.shape == (count,),
+        f"the coordinates of axis {name!r} do not fit the parts",
+        got=f"{len(coordinates)} coordinates",
+        wanted=f"{count}, one for each member along the axis",
+        fix="pass axis=(name, coordinates) with one coordinate for each",
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -407,13 +404,13 @@ def _with_shared_weights(
     if all(_same(row, first) for row in rows) and (first is None or first.ndim == 1):
         return [table.drop_vars("sample_weight", errors="ignore") for table in tables], first
     counts = {row.sizes["sample"] for row in rows if row is not None}
-    if len(counts) > 1:
-        raise NeuralRaceError(
-            "parts were made on different numbers of samples",
-            got=f"{listed(counts)} sample weights",
-            wanted="the same number of samples in all",
-            fix="combine runs on one dataset",
-        )
+    require(
+        len(counts) <= 1,
+        "parts were made on different numbers of samples",
+        got=f"{listed(counts)} sample weights",
+        wanted="the same number of samples in all",
+        fix="combine runs on one dataset",
+    )
     equal = ("sample", np.full(n := counts.pop(), 1 / n))
     return [t if "sample_weight" in t else t.assign(sample_weight=equal) for t in tables], None
 

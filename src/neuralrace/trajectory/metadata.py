@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace import __version__
-from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, require
 
 RESERVED = ("final", "loss", "sample_weight", "steps", "time")
 """Names that every trajectory uses for itself."""
@@ -46,13 +45,13 @@ def check_name(name: object) -> None:
             wanted="printable text without dots and slashes",
             fix=f"rename it, for example to {text if text.isprintable() and text else 'value'!r}",
         )
-    if name in RESERVED:
-        raise NeuralRaceError(
-            f"the name {name!r} is taken",
-            got=repr(name),
-            wanted=f"a name other than {listed(RESERVED)}",
-            fix=f"rename it, for example to 'my_{name}'",
-        )
+    require(
+        name not in RESERVED,
+        f"the name {name!r} is taken",
+        got=repr(name),
+        wanted=f"a name other than {listed(RESERVED)}",
+        fix=f"rename it, for example to 'my_{name}'",
+    )
 
 
 def check_names(values: Mapping[str, object], axes: Mapping[str, object]) -> None:
@@ -82,7 +81,7 @@ def _check_inner(value: object) -> None:
 
 def with_versions(settings: Mapping[str, object] | None) -> dict[str, Any]:
     """A copy of settings that JSON can hold, with the versions of what made the numbers."""
-    named = {} if settings is None else by_name("settings", settings, "for example {'seed': 0}")
+    named = {} if settings is None else settings
     try:
         return json.loads(json.dumps({"versions": versions()} | dict(named)))
     except (TypeError, ValueError) as error:

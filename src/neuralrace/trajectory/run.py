@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.checks import by_name, file_path, plain_array, real_array
-from neuralrace.dataset import Dataset, check_data
+from neuralrace.dataset import Dataset
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import Network
@@ -139,13 +139,13 @@ class Trajectory:
                 wanted="shape (T,), and shape (n,) for every axis",
                 fix=fix,
             )
-        if self.loss.shape != (*members, *moments):
-            raise NeuralRaceError(
-                "the loss does not fit the times and axes of the trajectory",
-                got=f"loss of shape {self.loss.shape}",
-                wanted=f"shape {(*members, *moments)}",
-                fix=fix,
-            )
+        require(
+            self.loss.shape == (*members, *moments),
+            "the loss does not fit the times and axes of the trajectory",
+            got=f"loss of shape {self.loss.shape}",
+            wanted=f"shape {(*members, *moments)}",
+            fix=fix,
+        )
         if steps is not None and (steps.shape != moments or steps.dtype.kind not in "iu"):
             raise NeuralRaceError(
                 "the steps do not fit the times of the trajectory",
@@ -160,13 +160,13 @@ class Trajectory:
                 wanted=f"shape (N,) or {(*members, 'N')}",
                 fix="give one weight for each sample, ensemble axes first where they differ",
             )
-        if self.clock not in CLOCKS:
-            raise NeuralRaceError(
-                f"unknown clock {self.clock!r}",
-                got=repr(self.clock),
-                wanted=f"one of {listed(CLOCKS)}",
-                fix="settings['clock'] says what time is; omit it for 'flow'",
-            )
+        require(
+            self.clock in CLOCKS,
+            f"unknown clock {self.clock!r}",
+            got=repr(self.clock),
+            wanted=f"one of {listed(CLOCKS)}",
+            fix="settings['clock'] says what time is; omit it for 'flow'",
+        )
 
     @classmethod
     @door
@@ -188,20 +188,18 @@ class Trajectory:
 
         ```
         """
-        check_data(data)
         fix = "sort them and remove repeats; np.unique does both"
         time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
-        if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():
-            raise NeuralRaceError(
-                "the times must increase",
-                got=f"times of shape {time.shape}",
-                wanted="increasing numbers of shape (T,)",
-                fix=fix,
-            )
+        require(
+            time.ndim == 1 and time.size and (np.diff(time) > 0).all(),
+            "the times must increase",
+            got=f"times of shape {time.shape}",
+            wanted="increasing numbers of shape (T,)",
+            fix=fix,
+        )
         fix = "stack the weights of every moment: np.stack([w0, w1, …])"
-        given = by_name("weights", weights, "pass {edge: array of shape (T, |t|, |s|)}")
         weights = {
-            edge: numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in given.items()
+            edge: numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in weights.items()
         }
         lengths = {len(w) if w.ndim > 1 else None for w in weights.values()}
         if lengths != {len(time)}:
@@ -347,13 +345,13 @@ class Trajectory:
         """
         from neuralrace.trajectory.labelled import part
 
-        if not (method is None or (isinstance(method, str) and method == "nearest")):
-            raise NeuralRaceError(
-                f"unknown method {method!r}",
-                got=repr(method),
-                wanted="None or 'nearest'",
-                fix="omit it for exact values",
-            )
+        require(
+            (method is None or (isinstance(method, str) and method == "nearest")),
+            f"unknown method {method!r}",
+            got=repr(method),
+            wanted="None or 'nearest'",
+            fix="omit it for exact values",
+        )
         return part(self, where, method or "exact")
 
     def to_xarray(self) -> xarray.Dataset:
@@ -431,13 +429,13 @@ def said_error(error: float | None, alone: float | None) -> str:
 
 def check_single(name: str, run: Trajectory) -> None:
     """Raise where a trajectory is an ensemble."""
-    if run.axes:
-        raise NeuralRaceError(
-            f"{name} must be a single run",
-            got=f"an ensemble over {listed(run.axes)}",
-            wanted="a trajectory without axes",
-            fix="pick a member with run.isel(seed=0)",
-        )
+    require(
+        not run.axes,
+        f"{name} must be a single run",
+        got=f"an ensemble over {listed(run.axes)}",
+        wanted="a trajectory without axes",
+        fix="pick a member with run.isel(seed=0)",
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -6,13 +6,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import weight_scale
 from neuralrace.dataset import Dataset, Sampled, pathways, zero_loss
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
 from neuralrace.tolerances import COVERED, EQUAL, ROUNDING
-from neuralrace.types import Count, Key
+from neuralrace.types import Count, Key, Scale, Share
 
 MOST = 32
 """The largest number of pathways: a race of more takes long to solve."""
@@ -25,9 +24,9 @@ def aligned(
     width: Count,
     key: Key = 0,
     stages: Count = 1,
-    scale: float | None = None,
-    neurons: int = NEURONS,
-    leak: float = 0.0,
+    scale: Scale | None = None,
+    neurons: Count = NEURONS,
+    leak: Share = 0.0,
 ) -> tuple[Architecture, Dataset]:
     """The gating that a ReLU network of this width takes by itself when it starts small.
 
@@ -69,7 +68,7 @@ def aligned(
         )
     found = aligned_patterns(data, key=key, neurons=neurons, leak=leak)
     if scale is not None:
-        found.warn_if_large(width, weight_scale(scale))
+        found.warn_if_large(width, scale)
     rest = None
     if stages == 2:
         rest = _patterns_or_none(found.rest(), data, key=key, neurons=neurons, leak=leak)

@@ -9,21 +9,20 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.checks import generator, weight_scale
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import warn_user
 from neuralrace.reln.explained.fixed_points import (
     FixedPoint,
     Samples,
-    checked_leak,
     fixed_point,
     interior_fixed_points,
 )
 from neuralrace.reln.explained.settling import settle
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import FALLEN, GROWN, NOISE, ROUNDING
-from neuralrace.types import Count, Key
+from neuralrace.types import Count, Key, Scale, Share
 
 NEURONS = 2000
 """How many random neurons are followed."""
@@ -92,7 +91,7 @@ class AlignedPatterns:
         return max(0.0, 1.0 - self.dead - float(self.shares.sum()))
 
     @door
-    def ratio(self, width: Count, scale: float) -> float:
+    def ratio(self, width: Count, scale: Scale) -> float:
         """The time to align over the time to learn, from random weights of this width and scale.
 
         Learning takes about ln(a/a₀)/(2 s*), with a₀ = N σ²/2 the strength at the start and
@@ -108,7 +107,6 @@ class AlignedPatterns:
 
         ```
         """
-        scale = weight_scale(scale)
         samples = Samples.of(self.data)
         folds = math.log(samples.size / (width * scale**2 / 2))
         if folds <= 0 or not self.fastest:
@@ -116,7 +114,7 @@ class AlignedPatterns:
         return self.aligned_at * 2 * self.fastest / folds
 
     @door
-    def growth(self, width: Count, scale: float) -> float:
+    def growth(self, width: Count, scale: Scale) -> float:
         """By which factor squared weights have grown when 1 % of the loss has gone.
 
         Aligned neurons of total strength a lower the loss by a s*, of ½⟨‖y‖²⟩, and have squared
@@ -136,7 +134,6 @@ class AlignedPatterns:
 
         ```
         """
-        scale = weight_scale(scale)
         if not self.fastest > 0:
             return math.nan
         samples = Samples.of(self.data)
@@ -228,7 +225,7 @@ class AlignedPatterns:
 
 @door
 def aligned_patterns(
-    data: Sampled, *, key: Key = 0, neurons: Count = NEURONS, leak: float = 0.0, limit: int = LIMIT
+    data: Sampled, *, key: Key = 0, neurons: Count = NEURONS, leak: Share = 0.0, limit: int = LIMIT
 ) -> AlignedPatterns:
     """The gates that small random ReLU neurons align to, before the loss has begun to fall.
 
@@ -266,7 +263,6 @@ def aligned_patterns(
 
     ```
     """
-    leak = checked_leak(leak)
     samples = Samples.of(data)
     settled = settle(samples, generator(key), neurons, leak)
     ends: dict[bytes, tuple[FixedPoint, float]] = {}

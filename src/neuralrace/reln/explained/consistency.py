@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, final, overload
+from typing import TYPE_CHECKING, Literal, final, overload
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, random_key, weight_scale
+from neuralrace.checks import random_key
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed
@@ -21,7 +21,6 @@ from neuralrace.reduction.reconstruct import Source
 from neuralrace.reduction.start import start_from_scale
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
-from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
 from neuralrace.reln.naming import in_groups, name_columns, name_of
 from neuralrace.reln.possible.patterns import is_implementable
@@ -30,7 +29,7 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.text import several
 from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key, WeightsLike
+from neuralrace.types import Key, Scale, Share, WeightsLike
 from neuralrace.weights import check_untied
 
 if TYPE_CHECKING:
@@ -182,11 +181,11 @@ def consistency(
     arch: Architecture,
     data: Sampled,
     *,
-    scale: float | None = None,
+    scale: Scale | None = None,
     start: float | Mapping[str, float] | WeightsLike | Start | None = None,
     key: Key = 0,
-    check: str | None = None,
-    leak: float = 0.0,
+    check: Literal["handover"] | None = None,
+    leak: Share = 0.0,
 ) -> Consistency:
     """The kept share of a gating: whether the weights it learns produce its gates.
 
@@ -236,8 +235,6 @@ def consistency(
 
     ```
     """
-    if check is not None:
-        one_of("check", check, ("handover",), "leave it out for the kept share alone")
     if (scale is None) == (start is None):
         raise NeuralRaceError(
             "the race needs one way to start",
@@ -246,17 +243,16 @@ def consistency(
             fix="scale=1e-3",
         )
     check_untied(arch, WHICH)
-    leak = checked_leak(leak)
     race = reduce(arch, data)
     random = random_key(key, "consistency")
-    if start is None:
-        scale = weight_scale(scale)
+    if scale is not None:
         aligned_start = start_from_scale(race.blocks, race.split, race.outside, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
             small = aligned_patterns(data, key=key, neurons=200, leak=leak, limit=1)  # a probe
             small.warn_if_large(width, scale)
         start = aligned_start or GDLN(arch).init(random, scale=scale)
+    assert start is not None
     found = kept_share(race, race.start(start), key=random, leak=leak)
     found = replace(found, implementable=_implementable(race.split))
     if check is None:

@@ -13,11 +13,8 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
 from neuralrace.reduction.start import later
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
+from neuralrace.tolerances import END, FALLEN, LONGEST, NOISE, RESTING
 from neuralrace.trajectory import Trajectory
-
-LONGEST = 1e5
-"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
 
 S = TypeVar("S")
 

@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, check_unweighed
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.possible.patterns import pattern_count, patterns
@@ -86,11 +85,6 @@ class FixedPoint:
     w: Float[np.ndarray, " d"]
     a: Float[np.ndarray, " o"]
     rate: float
-
-
-def checked_leak(leak: float) -> float:
-    """The slope of a neuron that is off, from 0 (the plain ReLU) to 1 (a linear neuron)."""
-    return real_number("leak", leak, least=0, most=1, fix="leak=0.0 is the plain ReLU")
 
 
 def fixed_point(

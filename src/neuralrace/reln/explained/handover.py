@@ -14,10 +14,10 @@ from neuralrace.dynamics import flow, train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import FIRST, LONGEST, stretches
+from neuralrace.reln.explained.fall import FIRST, stretches
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.tolerances import FALLEN
+from neuralrace.tolerances import FALLEN, LONGEST
 from neuralrace.trajectory import crossing_time
 from neuralrace.types import WeightsLike
 

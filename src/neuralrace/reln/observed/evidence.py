@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.dynamics import Descent, NetworkSystem, Record, System, take_steps
@@ -148,8 +147,6 @@ def copied_gates(
     net, path = GDLN(relu.arch), run.values["weights"]
     first = {e: path[e][0] for e in net.arch.matrices}
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
-    if record is not None:
-        by_name("record", record, "for example record={'weights': True}")
     of_copied = lambda f: f.on if isinstance(f, Similarity) else f
     wanted = {"outputs": True} | {n: of_copied(f) for n, f in (record or {}).items()}
     problem = pose(net, first, gated, record=wanted)

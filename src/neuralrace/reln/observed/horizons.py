@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import one_of, real_number
+from neuralrace.checks import real_number
 from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.dynamics import Descent, System, Until, take_steps
@@ -37,7 +37,7 @@ from neuralrace.types import ArrayLike, Positive
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MEASURES = ("outputs", "loss")
+Measure: TypeAlias = Literal["outputs", "loss"]
 """What can be compared between the two networks."""
 
 
@@ -206,7 +206,7 @@ def horizons(
     data: Sampled,
     *,
     tolerance: Positive = 0.05,
-    measure: str = "outputs",
+    measure: Measure = "outputs",
     boundary: float = BOUNDARY,
     gates: Mapping[str, ArrayLike] | None = None,
 ) -> Horizons:
@@ -241,8 +241,6 @@ def horizons(
 
     ```
     """
-    fix = "'outputs' is the stricter, and that of MHS Definition 3.1"
-    one_of("measure", measure, MEASURES, fix)
     recorded_weights(run)
     check_trained_on(run, data)
     relu = relu_of(run)

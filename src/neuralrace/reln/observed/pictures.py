@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.checks import entries
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
@@ -57,7 +56,7 @@ def draw_activity(
 
     shares = found.shares(prototypes, node, least=least)
     times = _telling(found.time, np.stack(list(shares.rounded.values()))) if at is None else at
-    times = entries("at", times, "for example at=[0.0, 1.0]")
+    times = np.ravel(times).tolist()
     if not times:
         raise NeuralRaceError("no times to draw", got=at, wanted="at least one", fix="leave out at")
     if samples is not None:

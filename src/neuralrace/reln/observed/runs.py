@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import by_name, entries, real_array
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
@@ -55,7 +55,6 @@ def weights_of(run: Trajectory) -> dict[str, np.ndarray]:
 
 def relu_of(run: Trajectory) -> ReLUNetwork:
     """The ReLU network of a run, or an error where it is another network."""
-    check_kind("run", run, Trajectory, "pass what nr.train returned")
     check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
     assert isinstance(run.net, ReLUNetwork)
     return run.net
@@ -139,10 +138,8 @@ def descent_of(run: Trajectory, *, law: bool = False) -> tuple[float, np.ndarray
 
 def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ...]:
     """Runs of one network, one by one, each with its weights recorded."""
-    given = [runs] if isinstance(runs, Trajectory) else entries("runs", runs, RUNS)
     singles: list[Trajectory] = []
-    for run in given:
-        check_kind("a run", run, Trajectory, RUNS)
+    for run in [runs] if isinstance(runs, Trajectory) else runs:
         if set(run.axes) - {"seed"}:
             raise NeuralRaceError(
                 "the runs must be of one network on one dataset",
@@ -175,7 +172,6 @@ def gates_over_time(
     """Gates of every neuron at every recorded moment, fractions or not, or an error."""
     arch = network_of(run).arch
     fix = "for example gates=nr.reln.sliding_over(run, data)"
-    by_name("gates", gates, fix)
     if set(gates) != set(arch.hidden):
         raise NeuralRaceError(
             "gates must be given for every hidden node and for nothing else",

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
+from neuralrace.checks import check_subsets, plain_array
 from neuralrace.dataset import Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, whole_number
@@ -67,7 +67,7 @@ class Shares:
         """
         old = list(self.rounded)
 
-        groups = {new: list_of_names(f"group {new!r}", names) for new, names in groups.items()}
+        groups = {new: list(names) for new, names in groups.items()}
         if not all(groups.values()):
             raise NeuralRaceError(
                 "a group has no prototypes",
@@ -125,7 +125,6 @@ def subsets(data: Sampled, label: str = "context") -> dict[str, Bool[np.ndarray,
 
     ```
     """
-    one_of("label", label, data.labels, "pass labels={…} to the Dataset")
     data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
     values = np.unique(np.asarray(data.labels[label])).tolist()
     whole_number("the number of labels", len(values), least=2, fix="one value has one subset")
@@ -142,15 +141,14 @@ def checked_prototypes(
     prototypes: Mapping[str, ArrayLike], samples: int
 ) -> dict[str, Bool[np.ndarray, " N"]]:
     """Prototypes as booleans, all different, or an error."""
-    if not isinstance(prototypes, Mapping) or not prototypes or OTHER in prototypes:
+    if not prototypes or OTHER in prototypes:
         raise NeuralRaceError(
             f"prototypes are patterns by name, none of them {OTHER!r}",
-            got=listed(prototypes) if isinstance(prototypes, Mapping) else repr(prototypes)[:80],
+            got=listed(prototypes),
             wanted="{name: (N,) booleans}",
             fix="for example data.one_per_sample(), or nr.reln.subsets(data)",
         )
     masks: dict[str, np.ndarray] = {}
-    by_name("prototypes", prototypes, "for example data.one_per_sample()")
     for name, pattern in prototypes.items():
         wanted, fix = f"shape ({samples},), true or false", "data.mask(label=value) makes one"
         mask = plain_array(f"prototype {name!r}", pattern, wanted=wanted, fix=fix)

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.tolerances import DEGENERATE, MARGIN, VANISHING
+from neuralrace.tolerances import DEGENERATE, LINEAR_PROGRAM, MARGIN, VANISHING
 
 SCALINGS = 3
 """How often inputs and features are scaled in turn; the orthonormal basis does the rest."""
 
-PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""The least tolerances of the linear program, below the `MARGIN` that it must tell from zero."""
+PRECISE = {f"{side}_feasibility_tolerance": LINEAR_PROGRAM for side in ("primal", "dual")}
+"""Options of the linear program."""
 
 
 @final

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, final, overload
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import generator, real_number, shown, weight_scale
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, require, whole_number
+from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reln.explained.alignment import LARGE, NEURONS, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.sentences import story
@@ -41,7 +41,7 @@ from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import numbered, percent
 from neuralrace.tolerances import ENOUGH, GROWN
 from neuralrace.trajectory import Comparison, Trajectory, compare
-from neuralrace.types import Count, Key, Positive
+from neuralrace.types import BelowOne, Count, Key, Positive, Scale
 
 if TYPE_CHECKING:
     import pandas
@@ -287,13 +287,13 @@ def types(
     data: Sampled,
     *,
     width: Count,
-    scale: float,
+    scale: Scale,
     learning_rate: Positive,
     steps: Count,
-    types: int | None = None,
+    types: Count | None = None,
     key: Key = 0,
     neurons: Count = NEURONS,
-    leak: float = 0.0,
+    leak: BelowOne = 0.0,
     evaluate: Mapping[str, Sampled] | None = None,
 ) -> NeuronTypes:
     """What a ReLU network with one hidden layer will do, from task, width and scale alone.
@@ -366,18 +366,7 @@ def types(
 
     ```
     """
-    if isinstance(width, list | tuple):
-        raise NeuralRaceError(
-            "types are known for one hidden layer",
-            got=f"width = {shown(width)}",
-            wanted="one whole number",
-            fix="for deeper networks train them, and use nr.reln.discover",
-        )
     count = types
-    if count is not None:
-        count = whole_number("the number of types", count, fix="for example types=8, or none")
-    scale = weight_scale(scale, fix="for example scale=1e-5")
-    leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
     if count is not None and count > min(width, neurons):
         raise NeuralRaceError(
             "there cannot be more types than neurons",

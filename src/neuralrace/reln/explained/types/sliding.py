@@ -12,7 +12,7 @@ from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset, Sampled, check_unweighed, matched
 from neuralrace.door import door
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.explained.fixed_points import Samples, lines_of
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -172,8 +172,6 @@ class Layer:
 
 def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> Layer:
     """The matrices of a network with one hidden node, or an error."""
-    check_kind("net", net, ReLUNetwork, "pass the network first: nr.ReLUNetwork((2, 32, 1))")
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     arch = net.arch
     check_untied(arch, "the sliding gate of a neuron")
     if len(arch.hidden) != 1:

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError
@@ -29,9 +28,6 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import BEGUN, ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Count
-
-GATES = ("sliding", "rounded", "measured")
-"""The kinds of gates that a stage may have."""
 
 
 @door
@@ -75,7 +71,6 @@ def staged(
     ```
     """
     recorded = recorded_weights(run)
-    one_of("kind of gates", gates, GATES, "'sliding' is the prediction, 'measured' the reference")
     check_trained_on(run, data)
     rate, stops = descent_of(run)
     fallen = np.flatnonzero(run.loss <= (1 - BEGUN) * run.loss[0])

@@ -14,8 +14,8 @@ import neuralrace as nr
 
 FOLDER = Path(__file__).with_name("teach")
 
-START = 1e-3
-"""The initial value of every variable."""
+START = {"chain": 1e-3, "xor": 1e-3, "routing": 0.1, "modalities": 1e-3, "recurrent": 1e-3}
+"""The initial value of every variable. Three layers grow too slowly from a small one to be seen."""
 
 
 def chain() -> nr.reduction.Race:
@@ -79,4 +79,4 @@ PAGES: dict[str, Callable[[], nr.reduction.Race]] = {
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, race in PAGES.items():
-        race().to_html(FOLDER / f"{name}.html", start=START)
+        race().to_html(FOLDER / f"{name}.html", start=START[name])

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Float, jaxtyped
 
 import neuralrace as nr
 from neuralrace import checks
+from neuralrace.door import door
 from tests.test_errors import refuses, says
 
 ARCH = nr.Architecture.chain(2, 2, 2)
@@ -236,3 +238,14 @@ def test_transforms_go_through_the_door():
 
     slope = float(after(0.1 + step) - after(0.1 - step)) / (2 * step)
     assert float(jax.grad(after)(0.1)) == pytest.approx(slope, rel=1e-5)
+
+
+def test_axes_of_a_callers_own_annotations_are_others():
+    @door
+    def total(numbers: Float[np.ndarray, " n"]) -> float:
+        return float(numbers.sum())
+
+    with jaxtyped("context"):
+        assert isinstance(np.ones(3), Float[np.ndarray, " n"])
+        assert total(np.ones(4)) == 4
+        assert not isinstance(np.ones(4), Float[np.ndarray, " n"])

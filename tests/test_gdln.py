@@ -39,7 +39,6 @@ def numpy_loss(case: Case) -> float:
 # ---- forward and loss ---------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(seeds)
 def test_forward_and_loss_equal_brute_force_over_paths(seed):
     case = random_case(np.random.default_rng(seed))

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
@@ -12,7 +12,6 @@ from tests.test_errors import refuses, says
 
 SHAPES = [(4, 3, 5), (5, 3, 4), (4, 4, 4), (3, 3, 5), (5, 3, 3), (3, 6, 4), (6, 2, 6), (4, 9, 4)]
 LAMBDAS = (-5.0, -1.0, -0.1, 0.0, 0.1, 1.0, 5.0)
-SETTINGS = settings(max_examples=20)
 
 
 def permitted(sizes, lam):
@@ -225,7 +224,6 @@ def test_small_random_weights_through_the_balanced_ones_they_grow_into():
 # ---- what is returned ---------------------------------------------------------------------------
 
 
-@SETTINGS
 @given(st.sampled_from(CASES), st.integers(0, 1000))
 def test_the_flow_goes_on_from_where_it_was_left_and_keeps_its_balance(case, seed):
     net, weights, data = make_case(*case, seed)
@@ -252,7 +250,6 @@ def test_the_kernel_and_its_distance_by_derivatives_of_the_network():
     np.testing.assert_allclose(inputs, run.values["input_similarity"], atol=1e-12)
 
 
-@SETTINGS
 @given(st.sampled_from(CASES), st.integers(0, 1000))
 def test_balanced_weights_have_the_lambda_and_the_map_that_were_asked_for(case, seed):
     sizes, lam = case

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -12,7 +12,6 @@ import neuralrace as nr
 from tests.test_errors import refuses
 
 
-@settings(max_examples=20)
 @given(st.integers(1, 12), st.floats(0.3, 3), st.floats(0.3, 3), st.floats(0.1, 0.4))
 def test_the_time_of_a_chain_by_quadrature(depth, s, d, start):
     end = (0.5 * s / d) ** (1 / depth)

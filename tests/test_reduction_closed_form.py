@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
@@ -86,7 +86,6 @@ def test_form_solves_the_equations(powers, rates, start):
     np.testing.assert_allclose(form.loss(times), system.loss_at(b), atol=1e-9)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.integers(0, 2**32 - 1),

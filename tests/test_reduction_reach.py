@@ -126,7 +126,7 @@ def test_blocks_apart_over_all_samples_have_a_part_of_the_target_each(make):
 
 def test_losses_of_blocks_add_up_and_follow_the_whole_network():
     rng, several, scalar, real = np.random.default_rng(0), 0, 0, 0
-    for _ in range(80):
+    for _ in range(40):
         arch, data = random_problem(rng)
         race = nr.reduce(arch, data)
         zero = sum((y**2).sum() for y in data.y.values()) / data.n_samples / 2
@@ -147,4 +147,4 @@ def test_losses_of_blocks_add_up_and_follow_the_whole_network():
         several += len(race.blocks) > 1
         scalar += race.is_decoupled
         real += any(((g != 0) & (g != 1)).any() for g in data.gates.values())
-    assert several >= 20 and scalar >= 10 and real >= 20  # the sample has what it is meant to test
+    assert several >= 10 and scalar >= 5 and real >= 10  # the sample has what it is meant to test

@@ -5,7 +5,7 @@ import tracemalloc
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
@@ -88,7 +88,6 @@ def test_boundary_is_relative_to_weights_and_inputs():
 # ---- shares -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 4))
 def test_shares_against_loops(seed, samples, count):
     rng = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ def brute_force(data: nr.Dataset) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize(
     ("samples", "inputs", "outputs", "key"),
-    [(7, 2, 1, 0), (7, 3, 2, 1), (7, 2, 3, 2), (7, 3, 1, 3), (8, 4, 2, 11)],
+    [(7, 2, 3, 2), (7, 3, 1, 3), (8, 4, 2, 11)],
 )
 def test_inner_end_points_are_those_of_brute_force(samples, inputs, outputs, key):
     """In the last task a neuron slides that is on for less than 2 % of the time."""
@@ -267,8 +267,7 @@ def test_targets_that_cancel_teach_nothing():
         nr.reln.aligned(data, width=20)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("leak", [0.0, 0.2])
+@pytest.mark.parametrize(("seed", "leak"), [(0, 0.0), (1, 0.2), (2, 0.0)])
 def test_every_pattern_holds_itself(seed, leak):
     """By finite differences: on either side of a boundary that slides, the flow leads back."""
     data = tasks.gaussian(samples=10, inputs=3, outputs=2, key=seed)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
@@ -188,7 +188,6 @@ def made(reach):
     return nr.reln.Horizons(time, 1 - time / count, gap, 0.1, "outputs", 1e-3)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12))
 def test_stages_are_the_fewest_whatever_the_horizons(ahead):
     last = len(ahead) - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -55,7 +55,6 @@ def test_items_and_contexts(n, c, count):
     assert not (minor * cross).any()
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(*[st.integers(-2, 2)] * 3), min_size=1, max_size=6),
     st.booleans(),
@@ -97,7 +96,6 @@ def test_inputs_far_from_the_origin_and_of_very_different_scales():
 exponents = st.integers(-6, 6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=1, max_size=6),
     st.tuples(exponents, exponents),

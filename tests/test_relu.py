@@ -44,7 +44,6 @@ def by_recursion(relu: nr.ReLUNetwork, weights: dict, data: nr.Dataset) -> dict[
     return {v: np.stack([node(v, n) for n in range(data.n_samples)]) for v in relu.arch.sizes}
 
 
-@settings(max_examples=20)
 @given(seed=seeds, leak=st.sampled_from([0.0, 0.1, -1.0]), bias=st.booleans())
 def test_forward_and_activity_equal_recursion(seed, leak, bias):
     relu, weights, data = random_relu(seed, leak, bias)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
@@ -41,7 +41,6 @@ def by_samples(weight, left, right) -> np.ndarray:
 # ---- the matrices -------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(seeds)
 def test_statistics_equal_sums_over_samples(seed):
     case = random_case(np.random.default_rng(seed))
@@ -58,7 +57,6 @@ def test_statistics_equal_sums_over_samples(seed):
             np.testing.assert_allclose(stats.x[j, p], wanted, rtol=1e-10, atol=1e-12)
 
 
-@settings(max_examples=10)
 @given(seeds)
 def test_velocity_is_minus_the_gradient(seed):
     case = random_case(np.random.default_rng(seed))
@@ -82,7 +80,6 @@ def test_velocity_checks_the_weights():
 # ---- groups and laziness ------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(seeds)
 def test_groups_partition_the_paths_by_ends_and_gates(seed):
     case = random_case(np.random.default_rng(seed), neurons=bool(seed % 2))
@@ -188,7 +185,6 @@ def test_velocity_with_many_samples_a_class():
 # ---- neurons with gates of their own ------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(seeds)
 def test_a_split_network_computes_what_the_whole_does(seed):
     case = random_case(np.random.default_rng(seed))

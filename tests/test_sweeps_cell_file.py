@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neuralrace.sweeps import CellFile
@@ -17,7 +17,6 @@ NUMBERS = st.one_of(st.integers(-9, 9), st.floats(-9, 9), st.text(max_size=3), s
 CELLS = st.dictionaries(st.sampled_from("abc"), NUMBERS, min_size=1)
 
 
-@settings(max_examples=50, deadline=None)
 @given(cells=st.lists(CELLS, max_size=6))
 def test_the_last_row_with_all_the_values_is_found(cells, tmp_path_factory):
     path = tmp_path_factory.mktemp("cells") / "cells.jsonl"

@@ -7,7 +7,7 @@ import jax
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
@@ -109,7 +109,6 @@ def test_draws_of_a_tree_are_signs_and_differ():
     ).all()
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.floats(0.01, 0.45))
 def test_deeper_levels_of_any_tree_are_weaker(branching, flip):
     world = tasks.tree_world(branching, flip=flip)

@@ -1,7 +1,6 @@
 """The claims of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""
 
 from papers.mhs.claims import (
-    balance,
     contextual,
     depth,
     findings,
@@ -13,7 +12,6 @@ from papers.mhs.claims import (
 
 CLAIMS = (
     *xor.CLAIMS,
-    *balance.CLAIMS,
     *contextual.CLAIMS,
     *gatings.CLAIMS,
     *depth.CLAIMS,

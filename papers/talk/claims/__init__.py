@@ -6,10 +6,8 @@ simulated animals.
 
 from papers.talk.claims import (
     balance,
-    behaviour,
     depth,
     practice,
-    race,
     rates,
     saddles,
     speed,
@@ -21,10 +19,8 @@ CLAIMS = (
     *speed.CLAIMS,
     *structure.CLAIMS,
     *saddles.CLAIMS,
-    *behaviour.CLAIMS,
     *balance.CLAIMS,
     *practice.CLAIMS,
-    *race.CLAIMS,
     *rates.CLAIMS,
 )
 """The claims in the order of the talk."""

@@ -1,4 +1,4 @@
-"""Claims of the talk on relative scale in practice: early layers and grokking.
+"""Claims of the talk on relative scale in practice (early layers, grokking), and on gated races.
 
 The slide states both in a few words. Which layer is the larger one is inferred: the smaller the
 first layer, the more it changes relative to its start.
@@ -14,10 +14,10 @@ from evidence import Claim, Measure, Remark
 from neuralrace import NeuralRaceError
 from papers import find
 from papers.figure import Table
-from papers.talk import early_layers, grokking
+from papers.talk import early_layers, edge_sharing, gating_structures, grokking, transition
 
 SLIDE = "“Impact of relative scale initializations in practice”"
-"""Where both claims are made."""
+"""Where the claims on early layers and grokking are made."""
 
 
 def stored(measure: Measure, figure: str) -> Measure:
@@ -101,5 +101,37 @@ CLAIMS = (
                 ),
             ),
         ),
+    ),
+    Claim(
+        "talk/fastest-dominates",
+        "“Neural Race Reduction”",
+        "Each gating has its own course of learning, and ReLU networks follow the fastest.",
+        "Extended XoR with Δ on either side of √(2/3): the loss of ReLU networks against the races "
+        "of four gatings.",
+        (
+            gating_structures.FASTEST.on("talk/gating_structures"),
+            gating_structures.OF_ALL.on("talk/gating_structures"),
+        ),
+        quote="The one which learns fastest dominates the solution",
+    ),
+    Claim(
+        "talk/edge-sharing",
+        "“The neural race reduction”, “The neural race: edge sharing”",
+        "The more pathways use an edge, the faster they learn.",
+        "Routing, M = 10: half-times of pathways that P routes share, from random weights.",
+        (edge_sharing.FASTER.on("talk/edge_sharing"),),
+        quote="Edge sharing (more pathways through edge generally faster)",
+    ),
+    Claim(
+        "talk/nonlinear-early",
+        "“Example: transition to nonlinearity”",
+        "Networks learn nonlinear representations where linear ones would do.",
+        "Extended XoR from Δ = 0 to 5: the share of the final weight in neurons with exactly the "
+        "XoR and exactly the linear patterns.",
+        (
+            transition.BEFORE.on("talk/transition"),
+            transition.AFTER.on("talk/transition"),
+        ),
+        quote="Nonlinear representations emerge before they are strictly necessary",
     ),
 )

@@ -108,5 +108,7 @@ def test_what_a_diagram_refuses():
         nr.phase_diagram(build, {"a": values, "b": values, "c": values}, race="paths")
     with refuses("build"):
         nr.phase_diagram(build, "share", values)
+    with refuses("build", "share"):
+        nr.phase_diagram(lambda size: build(size), {"share": values}, race="paths")
     with refuses("race"):
         nr.phase_diagram(build, "share", values, race="edges")  # type: ignore

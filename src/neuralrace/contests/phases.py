@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -453,7 +454,8 @@ class PhaseDiagram(Result):
             return f"{text} of {len(self.points)} points"
         name = self.parameter
         if not self.crossovers:
-            text = f"{self.winners[0] or f'No {what}'} is first for {name} from "
+            verb = "leads" if self.is_of_paths else "is first"
+            text = f"{self.winners[0] or f'No {what}'} {verb} for {name} from "
             return f"{text}{self.values[0]:.4g} to {self.values[-1]:.4g}"
         none = f"no {what}" + " whose time is known" * bool(self.unknown)
         places = ", ".join(
@@ -698,6 +700,7 @@ class _Builder:
         own = {n: v for n, v in zip(self.names, point, strict=True) if n not in self.varied}
         at = tuple(own.values())
         if at not in self.made:
+            self._check_takes(own)
             made = self.build(**own) if self.by_name else self.build(*at)
             require(
                 isinstance(made, Mapping) == (self.race == "gatings"),
@@ -708,6 +711,22 @@ class _Builder:
             )
             self.made[at] = made
         return self.made[at]
+
+    def _check_takes(self, own: Mapping[str, float]) -> None:
+        """Raise where the function does not take the parameters that are its own."""
+        try:
+            call = inspect.signature(self.build)
+            _ = call.bind(**own) if self.by_name else call.bind(*own.values())
+        except TypeError as error:
+            raise NeuralRaceError(
+                "build does not take the parameters of the diagram",
+                got=str(error),
+                wanted=f"a function of {listed(own)}",
+                fix=f"{', '.join(VARIED)} vary arguments of the diagram; all others are passed to "
+                "build by name",
+            ) from None
+        except ValueError:  # of a compiled function, whose parameters are not known
+            return
 
     def keep(self, point: tuple[float, ...], cell: Contest | PathRace) -> None:
         """Keep the races that a cell has reduced, for others that are built alike."""

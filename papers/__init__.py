@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
-from papers import attention, mhs, multimodal, nrr, rnn, talk
+from papers import attention, learned_gates, mhs, multimodal, nrr, rnn, talk
 from papers.figure import (
     Figure,
     Setting,
@@ -72,6 +72,7 @@ _FIGURES = {
     "rnn": rnn.FIGURES,
     "attention": attention.FIGURES,
     "multimodal": multimodal.FIGURES,
+    "learned_gates": learned_gates.FIGURES,
 }
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 

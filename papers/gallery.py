@@ -16,6 +16,7 @@ TITLES = {
     "rnn": "Linear recurrent networks (our own)",
     "attention": "In-context regression in linear attention (our own)",
     "multimodal": "Two modalities in one network (our own)",
+    "learned_gates": "Gates that are learned (our own)",
 }
 """The papers, by the folder of their figures."""
 

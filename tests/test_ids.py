@@ -18,7 +18,7 @@ NAME = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
 ROWS = [claim.name for claim in claims("own")]
 MEASURES = {
     claim.name: [measure.id for measure in claim.measures]
-    for claim in claims("nrr", "mhs", "talk", "rnn", "attention", "multimodal")
+    for claim in claims("nrr", "mhs", "talk", "rnn", "attention", "multimodal", "learned_gates")
 }
 LINES = {name: fact["agreement"] for name, fact in FACTS.items() if "agreement" in fact}
 

@@ -1,6 +1,6 @@
 """Gates that are learned: figures and claims of our own."""
 
-FIGURES: tuple[str, ...] = ()
+FIGURES = ("learners", "phase", "winner")
 """The modules that have a `FIGURE`."""
 
 __all__ = [*FIGURES]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from papers.figure import Setting, Settings
+from evidence import Basis, Measure
+from papers.figure import Figure, Setting, Settings
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
 
 OURS = "ours"
 
@@ -64,10 +71,10 @@ def growth(maps: np.ndarray, rate: float, length: float, budget: float, decay: f
 
     While both are equal, W_p = M and c_p = S/2, they forget: in a block with teacher T, with
     E = T − S M, dM/dt = S E/2 and dS/dt = 2 rate · (⟨E, M⟩ − budget (S − 1) − decay S/2), which
-    settles on an orbit of two blocks. A small difference, D of the weights and ε of the gates, moves
-    along it by dD/dt = ε E and dε/dt = rate · (⟨E, D⟩ − decay ε), a linear equation with periodic
-    coefficients. Its growth is the logarithm of the largest multiplier of two blocks over their
-    time. The derivation is ours.
+    settles on an orbit of two blocks. A small difference, D of the weights and ε of the gates,
+    moves along it by dD/dt = ε E and dε/dt = rate · (⟨E, D⟩ − decay ε), a linear equation with
+    periodic coefficients. Its growth is the logarithm of the largest multiplier of two blocks over
+    their time. The derivation is ours.
     """
     basis = np.linalg.qr(maps.reshape(2, -1).T)[0]
     sides = maps.reshape(2, -1) @ basis
@@ -113,3 +120,100 @@ def boundary(settings: Settings, rate: float) -> float:
     k = int(over[0])
     share = (wanted - found[k - 1]) / (found[k] - found[k - 1])
     return float(lengths[k - 1] * (lengths[k] / lengths[k - 1]) ** share)
+
+
+# ---- the simulation -----------------------------------------------------------------------------
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """How far apart the pathways are at the end, over rates and block lengths."""
+    import xarray
+
+    s, maps, begin = settings, teachers(settings), start(settings)
+    data, net = task(maps), network(s["inputs"], s["outputs"], budget=s["budget"], decay=s["decay"])
+    direction = (maps[0] - maps[1]) / np.sum((maps[0] - maps[1]) ** 2)
+    lengths = np.geomspace(s["shortest"], s["longest"], s["lengths"])
+    apart = np.empty((len(s["rates"]), len(lengths)))
+    for j, length in enumerate(lengths):
+        count = round(s["total"] / length)
+        blocks = nr.dynamics.Schedule.blocks(data, "part", length=float(length), count=count)
+        for i, rate in enumerate(s["rates"]):
+            run = nr.flow(
+                net, begin, data, times=[0.0, count * float(length)], schedule=blocks,
+                rates=dict.fromkeys(net.gate_edges, rate), rtol=1e-6, atol=1e-9,
+            )  # fmt: skip
+            apart[i, j] = np.abs(np.sum((run.final["a_y"] - run.final["b_y"]) * direction))
+    return xarray.Dataset(
+        {
+            "apart": (("rate", "length"), apart),
+            "boundary": ("rate", [crossing(lengths, row) for row in apart]),
+            "predicted": ("rate", [PREDICTED.get(r, np.nan) for r in s["rates"]]),
+        },
+        {"rate": list(s["rates"]), "length": lengths},
+    )
+
+
+def crossing(lengths: np.ndarray, apart: np.ndarray) -> float:
+    """The block length at which the difference of the pathways first is half of the teachers'."""
+    over = np.flatnonzero(apart >= 0.5)
+    if not len(over) or over[0] == 0:
+        return float("nan")
+    k = int(over[0])
+    share = (0.5 - apart[k - 1]) / (apart[k] - apart[k - 1])
+    return float(lengths[k - 1] * (lengths[k] / lengths[k - 1]) ** share)
+
+
+def _errors(t: xarray.Dataset) -> np.ndarray:
+    return np.log(t["boundary"].to_numpy() / t["predicted"].to_numpy())
+
+
+def measures(table: xarray.Dataset | None = None) -> tuple[Measure, ...]:
+    """How far the boundary is from the predicted one."""
+    return (
+        Measure(
+            "boundary",
+            "block length at the boundary, predicted before it was simulated, against the "
+            "simulated one: root mean square of the natural logarithm of their ratio",
+            lambda t: float(np.sqrt(np.mean(_errors(t) ** 2))),
+            most=0.25,
+            rests=Basis.OURS,
+            origin=0.0,
+        ),
+        Measure(
+            "found",
+            "rates at which the simulated boundary lies within the block lengths, share",
+            lambda t: float(np.isfinite(t["boundary"].to_numpy()).mean()),
+            least=1.0,
+        ),
+    )
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """The difference of the pathways at the end, and the predicted boundary."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(4.2, 3.2), layout="constrained")
+    apart = table["apart"].to_numpy()
+    mesh = ax.pcolormesh(
+        table["length"], table["rate"], apart, cmap="Greys", vmin=0, vmax=2, shading="nearest"
+    )
+    figure.colorbar(mesh, label="difference of pathways / of teachers")
+    ax.plot(table["boundary"], table["rate"], "o-", color="tab:blue", label="simulated")
+    ax.plot(table["predicted"], table["rate"], "s--", color="tab:orange", label="predicted")
+    ax.set(xscale="log", yscale="log", xlabel="block length / τ$_W$", ylabel="τ$_W$/τ$_c$")
+    ax.legend()
+    return figure
+
+
+FIGURE = Figure(
+    name="learned_gates/phase",
+    title="Forgetful and flexible learners",
+    states=(
+        "A learner without labels splits its pathways where gates are fast and blocks long. The "
+        "boundary follows from the growth of small differences along the orbit of forgetting."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    measures=measures,
+)

@@ -10,6 +10,9 @@ from neuralrace.tasks.classification import (
     pathway_per_context,
     single_pathway,
 )
+from neuralrace.tasks.combinations import combinations as combinations
+from neuralrace.tasks.combinations import modular as modular
+from neuralrace.tasks.combinations import split_held_out as split_held_out
 from neuralrace.tasks.contextual import (
     all_but_one,
     all_subsets,
@@ -71,6 +74,7 @@ __all__ = [
     "answers",
     "chain_world",
     "circulant_routes",
+    "combinations",
     "common_and_all_but_one",
     "common_and_single",
     "common_pathway",
@@ -88,6 +92,7 @@ __all__ = [
     "in_context_regression",
     "integration",
     "linear_pathways",
+    "modular",
     "natural_gatings",
     "parity",
     "partition",
@@ -108,6 +113,7 @@ __all__ = [
     "sequence_teacher",
     "sequences",
     "single_pathway",
+    "split_held_out",
     "structure",
     "teacher",
     "transitive_inference",

@@ -201,7 +201,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     ax.plot(table["boundary"], table["rate"], "o-", color="tab:blue", label="simulated")
     ax.plot(table["predicted"], table["rate"], "s--", color="tab:orange", label="predicted")
     ax.set(xscale="log", yscale="log", xlabel="block length / τ$_W$", ylabel="τ$_W$/τ$_c$")
-    ax.legend()
+    ax.legend(loc="lower left")
     return figure
 
 

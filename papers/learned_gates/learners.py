@@ -148,7 +148,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for ax, kind, letter in zip(axes, KINDS, "ab", strict=False):
         for length, style in zip(lengths, styles, strict=False):
             here = table["time"].sel(kind=kind, length=length).to_numpy() / length
-            ax.plot(np.nanmedian(here, axis=0), linestyle=style, label=f"{length:g}")
+            reached = np.flatnonzero(np.isfinite(here).any(axis=0))
+            middle = np.nanmedian(here[:, reached], axis=0) if len(reached) else []
+            ax.plot(reached, middle, linestyle=style, label=f"{length:g}")
         ax.set(xlabel="block", ylabel="time to 10 % / block length", ylim=(0, 1))
         ax.set_title(f"({letter}) {kind} gates")
         ax.legend(title="block length", fontsize="x-small")

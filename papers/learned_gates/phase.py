@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -41,7 +41,7 @@ def teachers(settings: Settings) -> np.ndarray:
     return rng.normal(size=(2, s["outputs"], s["inputs"])) / (2 * np.sqrt(s["inputs"]))
 
 
-def network(inputs: int, outputs: int, **options: float) -> nr.LearnedGates:
+def network(inputs: int, outputs: int, **options: Any) -> nr.LearnedGates:
     """ŷ = Σ_p c_p W_p x: two pathways of one learned edge, and one gate each for all samples."""
     sizes = {"x": inputs, "a": inputs, "b": inputs, "y": outputs}
     edges = {f"{s}_{t}": (s, t) for s, t in ("xa", "xb", "ay", "by")}
@@ -140,7 +140,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         for i, rate in enumerate(s["rates"]):
             run = nr.flow(
                 net, begin, data, times=[0.0, count * float(length)], schedule=blocks,
-                rates=dict.fromkeys(net.gate_edges, rate), rtol=1e-6, atol=1e-9,
+                rates={edge: float(rate) for edge in net.gate_edges}, rtol=1e-6, atol=1e-9,
             )  # fmt: skip
             apart[i, j] = np.abs(np.sum((run.final["a_y"] - run.final["b_y"]) * direction))
     return xarray.Dataset(

@@ -83,7 +83,7 @@ def likeness(
             continue
         best = max(float(gate @ m / (size * np.linalg.norm(m))) for m in masks)
         total, weight = total + best * strength[node] * size, weight + strength[node] * size
-    return total / weight if weight else 0.0
+    return float(total / weight) if weight else 0.0
 
 
 def compute(settings: Settings) -> xarray.Dataset:

@@ -6,14 +6,14 @@ import xarray
 
 from evidence import Basis, Found, Verdict, claims
 from papers import find
-from papers.mhs.claims import depth, findings, layers, linear, xor
+from papers.mhs.claims import balance, depth, findings, layers, linear
 from papers.nrr.claims import identities, theory
 from papers.talk.claims import rates
 
 pytestmark = pytest.mark.slow
 
 NRR = {claim.name.split("/")[1]: claim for claim in theory.CLAIMS}
-MHS = {c.name.split("/")[1]: c for module in (xor, layers, linear) for c in module.CLAIMS}
+MHS = {c.name.split("/")[1]: c for module in (balance, layers, linear) for c in module.CLAIMS}
 TALK = {claim.name.split("/")[1]: claim for claim in rates.CLAIMS}
 
 

@@ -1,6 +1,7 @@
 """The claims of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""
 
 from papers.mhs.claims import (
+    balance,
     contextual,
     depth,
     findings,
@@ -12,6 +13,7 @@ from papers.mhs.claims import (
 
 CLAIMS = (
     *xor.CLAIMS,
+    *balance.CLAIMS,
     *contextual.CLAIMS,
     *gatings.CLAIMS,
     *depth.CLAIMS,

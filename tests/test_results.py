@@ -16,7 +16,7 @@ from neuralrace.behaviour import StationaryPoints, decision_task, shallow_agent,
 from neuralrace.contests import Contest, Kept, PhaseDiagram
 from neuralrace.explanation import Explanation, Prediction, Row
 from neuralrace.interop import Watched
-from neuralrace.reduction import ModeTable, Race
+from neuralrace.reduction import ModeTable, Race, Splits
 from neuralrace.reln import Certificate, Consistency, Discovery, NeuronTypes
 from neuralrace.results import Result, Sentence, framed
 from neuralrace.trajectory import Comparison
@@ -33,6 +33,7 @@ COLUMNS = {
     "exact method reference rough",
     PhaseDiagram: "value other candidate time strength first kept",
     ModeTable: "mode s final half_time least largest plus minus outputs",
+    Splits: "split growth doubling value gate",
     Race: "block inputs outputs s growth_rate scalar weights loss copy_of",
     Explanation: "explanation kind loss loss_per_seed outputs outputs_per_seed kept variables "
     "half_time time left differ pace near",
@@ -76,6 +77,7 @@ def every():
                       neurons=200),
         race(),
         race().modes(0.01),
+        Splits("task", (1, 2), np.array([2.0]), np.array([[0.6, -0.8]]), np.ones(2), {}),
         stationary_points(shallow_agent(), decision_task(), starts=8),
         nr.predict(data, width=64, scale=1e-3, learning_rate=0.1, steps=400, neurons=200),
         Watched({"step": np.arange(3), "loss": np.array([1.0, 0.5, 0.3])}),

@@ -80,7 +80,7 @@ def race_of(run: Trajectory, data: Dataset, time: Finite | None = None) -> Race:
 @final
 @dataclass(frozen=True, eq=False)
 class Splits(Result):
-    """How pathways with equal gates come to differ: one split per row, the fastest first.
+    """How pathways with equal gates come to differ, the fastest split first.
 
     `growth[k]` is the rate at which split k grows from small differences; `patterns[k]` by how much
     the gates of a pathway rise or fall in each of the `values` of the label, a unit vector; other
@@ -125,13 +125,23 @@ class Splits(Result):
         return math.log(level / start) / float(self.growth[0]) if len(self.growth) else math.inf
 
     def frame(self) -> pandas.DataFrame:
-        columns = {f"{self.label} {value}": k for k, value in enumerate(self.values)}
+        """One row per split and value of the label.
+
+        `split`; its rate of `growth` and the time of one `doubling`; `value` of the label; `gate`,
+        by how much the gate of a pathway changes there, in units of the whole pattern.
+        """
         rows = [
-            {"split": f"split{i + 1}", "growth": float(g), "doubling": math.log(2) / float(g)}
-            | {name: float(pattern[k]) for name, k in columns.items()}
+            {
+                "split": f"split{i + 1}",
+                "growth": float(g),
+                "doubling": math.log(2) / float(g),
+                "value": value,
+                "gate": float(gate),
+            }
             for i, (g, pattern) in enumerate(zip(self.growth, self.patterns, strict=True))
+            for value, gate in zip(self.values, pattern, strict=True)
         ]
-        return framed(["split", "growth", "doubling", *columns], rows, units={"doubling": TIME})
+        return framed(["split", "growth", "doubling", "value", "gate"], rows, {"doubling": TIME})
 
     def sentences(self) -> tuple[Sentence, ...]:
         if not len(self.growth):
@@ -188,9 +198,13 @@ def splits(net: LearnedGates, data: Dataset) -> Splits:
     ...                       labels={"task": (0, 1, 2)}, rate=10.0, budget=20.0)
     >>> print(nr.reduction.splits(net, nr.Dataset({"x": x}, {"y": y}, labels={"task": task})))
     Gates of a pathway first split by 0 -0.58, 1 -0.03, 2 +0.81, at the rate 6.544.
-    split   growth  doubling  task 0   task 1   task 2
-    split1   6.544    0.1059  0.5835  0.02635  -0.8117
-    split2   3.306    0.2097  0.4641   -0.831   0.3066
+    split   growth  doubling  value     gate
+    split1   6.544    0.1059      0   0.5835
+    split1   6.544    0.1059      1  0.02635
+    split1   6.544    0.1059      2  -0.8117
+    split2   3.306    0.2097      0   0.4641
+    split2   3.306    0.2097      1   -0.831
+    split2   3.306    0.2097      2   0.3066
 
     ```
     """

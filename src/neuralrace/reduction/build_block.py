@@ -130,19 +130,13 @@ def _by_length_and_class(mixer: Mixer) -> list[Matrix]:
 def _by_length(mixer: Mixer, edges: set[str]) -> list[Matrix]:
     """`_side_by_side` for the paths of each number of edges.
 
-    With a scalar z on every edge, the sum over paths is a polynomial in z, whose coefficients
-    belong to the lengths; they follow from its values at roots of unity.
+    The number of edges so far is the place in a row.
     """
-    count = longest_path(mixer.arch) + 1
-    several = len(mixer.arch.path_lengths) > 1
-    units = np.exp(2j * np.pi * np.arange(count) / count).tolist() if several else [1.0]
-    seen = [mixer.path_sums({e: z * (e in edges) for e in mixer.arch.edges}) for z in units]
-    found = []
+    count, found = longest_path(mixer.arch) + 1, []
+    longer = dict.fromkeys(edges, np.eye(count, k=1))
+    products = mixer.path_products(longer, np.eye(count)[0])
     for length in mixer.arch.path_lengths:
-        sums: dict[Pair, np.ndarray] = {}
-        for z, values in zip(units, seen, strict=True):
-            for pair, T in values.items():
-                sums[pair] = sums.get(pair, 0.0) + np.real(T * z**-length) / len(units)
+        sums = {pair: T[:, length] for pair, T in products.items() if T[:, length].any()}
         outputs, inputs = (dict.fromkeys(pair[k] for pair in sums) for k in (0, 1))
         found.append(_side_by_side(mixer, sums, inputs, outputs))
     return found

@@ -121,7 +121,7 @@ def flowed(
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
-        sizes, speeds = (np.abs(a) / units for a in (state, problem.velocity(state)))
+        sizes, speeds = (np.abs(a) / units for a in (state, problem.moves(state)))
         largest, speed = float(sizes.max()) or 1.0, float(speeds.max())
         rests = speeds * (times[-1] - now) <= rtol * np.maximum(sizes, LAST_DIGIT * largest)
         if rests.all() and _is_stable(problem, state, units, times[-1]):
@@ -152,10 +152,10 @@ def _units(problem: FlatFlow) -> np.ndarray | None:
     if problem.sizes.any():
         smallest = problem.sizes[problem.sizes > 0].min()
         return np.where(problem.sizes > 0, problem.sizes, smallest)
-    first = problem.velocity(problem.start)
+    first = problem.moves(problem.start)
     if not first.any():
         return None
-    slowed = float(np.linalg.norm(first - problem.velocity(first)) / np.linalg.norm(first))
+    slowed = float(np.linalg.norm(first - problem.moves(first)) / np.linalg.norm(first))
     return np.full(len(first), float(np.abs(first).max()) / (slowed or 1.0))
 
 
@@ -171,7 +171,7 @@ def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: fl
         return False
     sizes = np.maximum(np.abs(state), units)
     around = NEARBY * np.diag(sizes)
-    slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
+    slopes = [problem.moves(state + d) - problem.moves(state - d) for d in around]
     rates = np.linalg.eigvals(np.array(slopes) / sizes / (2 * NEARBY)).real
     return bool(rates.max() * span <= 1)
 
@@ -185,7 +185,7 @@ def _lsoda(
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ODEintWarning)
         states, how = odeint(
-            lambda _, state: problem.velocity(state),
+            lambda _, state: problem.moves(state),
             start,
             times,
             tfirst=True,
@@ -205,7 +205,7 @@ def _dop853(
     from scipy.integrate import DOP853
 
     tolerances: dict[str, Any] = {"rtol": rtol, "atol": atol}
-    moves = lambda _, state: problem.velocity(state)
+    moves = lambda _, state: problem.moves(state)
     solver = DOP853(moves, times[0], start, times[-1], **tolerances)
     found = [start[None]]
     with np.errstate(all="ignore"):
@@ -238,7 +238,7 @@ def stepped(
             recent.append((step, state))
             if step in wanted:
                 found.append(state)
-            moved = momentum * moved + rate * problem.velocity(state)
+            moved = momentum * moved + rate * problem.moves(state)
             state = state + moved
             if not np.isfinite(state).all():
                 break
@@ -267,11 +267,12 @@ class FlatFlow(ABC):
     """A block as SciPy solves it: a flat state, its velocity and its loss.
 
     The tolerances follow from `sizes`. `work` is the number of operations per velocity. `depth` is
-    the number of edges on the longest path. Where it `descends`, the loss never rises.
+    the number of edges on the longest path. It moves by `rates` · velocity − `decay` · state; where
+    these are 1 and 0, the loss never rises.
     """
 
-    descends: bool = True
-
+    rates: np.ndarray | float = 1.0
+    decay: np.ndarray | float = 0.0
     start: Float[np.ndarray, " n"]
     sizes: Float[np.ndarray, " n"]
     work: float
@@ -286,6 +287,17 @@ class FlatFlow(ABC):
         if self.depth > 2:
             return 0.7 / (self.depth - 2)
         return float(np.log(max(most, STAGE)))
+
+    @functools.cached_property
+    def descends(self) -> bool:
+        """Whether this is plain gradient flow, in which the loss never rises."""
+        return not isinstance(self.rates, np.ndarray) and not np.any(self.decay)
+
+    def moves(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The velocity under rates and decay."""
+        if self.descends:
+            return self.velocity(state)
+        return self.rates * self.velocity(state) - self.decay * state
 
     @abstractmethod
     def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -302,10 +314,15 @@ class FlatFlow(ABC):
 
 @final
 class PolynomialFlow(FlatFlow):
-    """The merged equations of a block."""
+    """The merged equations of a block, with the decay of each variable."""
 
-    def __init__(self, system: PolynomialSystem, start: Float[np.ndarray, " K"]) -> None:
-        self.system, self.start, self.sizes = system, start, np.abs(start)
+    def __init__(
+        self,
+        system: PolynomialSystem,
+        start: Float[np.ndarray, " K"],
+        decay: Float[np.ndarray, " K"] | float = 0.0,
+    ) -> None:
+        self.system, self.start, self.sizes, self.decay = system, start, np.abs(start), decay
         self.work = 4 * CALL + 20.0 * system.powers.size
         self.depth = (int(system.powers.sum(axis=-1).max(initial=1)) + 1) // 2
 
@@ -317,33 +334,6 @@ class PolynomialFlow(FlatFlow):
 
     def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
         return self.system.expanded(states)
-
-
-@final
-class LawFlow(FlatFlow):
-    """A flow with rates and a decay of its numbers: rates · velocity − decay · state."""
-
-    descends = False
-
-    def __init__(
-        self, flow: FlatFlow, rates: np.ndarray | float, decay: np.ndarray | float
-    ) -> None:
-        self._flow, self._rates, self._decay = flow, rates, decay
-        self.start, self.sizes, self.work, self.depth = (
-            flow.start,
-            flow.sizes,
-            flow.work,
-            flow.depth,
-        )
-
-    def velocity(self, state: np.ndarray) -> np.ndarray:
-        return self._rates * self._flow.velocity(state) - self._decay * state
-
-    def losses(self, states: np.ndarray) -> np.ndarray:
-        return self._flow.losses(states)
-
-    def weights(self, states: np.ndarray) -> dict[str, np.ndarray]:
-        return self._flow.weights(states)
 
 
 @final
@@ -391,13 +381,13 @@ class NetworkFlow(FlatFlow):
             for e, turned in members
         }
 
-    def under(self, law: Law) -> FlatFlow:
+    def under(self, law: Law) -> NetworkFlow:
         """The flow with a rate and a decay of every edge."""
-        if not law.settings:
-            return self
-        each = [np.full(np.prod(n), law.rates.get(e, 1.0)) for e, n in self._shapes.items()]
-        rates = np.concatenate(each)
-        return LawFlow(self, rates, law.weight_decay * rates)
+        if law.settings:
+            each = [np.full(np.prod(n), law.rates.get(e, 1.0)) for e, n in self._shapes.items()]
+            self.rates = np.concatenate(each)
+            self.decay = law.weight_decay * self.rates
+        return self
 
     def _by_edge(self, states: np.ndarray) -> dict[str, np.ndarray]:
         return by_edge(self._arch, self._shaped(states))

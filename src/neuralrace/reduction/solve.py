@@ -29,7 +29,6 @@ from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.reduction.scipy_solver import (
     BlockSolution,
     FlatFlow,
-    LawFlow,
     NetworkFlow,
     PolynomialFlow,
 )
@@ -384,8 +383,7 @@ def _by_equations(
         states = np.stack([variables[name] for name in names], axis=-1)
         losses = np.asarray(system.loss_at(states))
         return BlockSolution(system.expanded(states), losses, "closed form", states)
-    problem = PolynomialFlow(system, begin)
-    return _by_numpy(LawFlow(problem, 1.0, decay) if decay.any() else problem, request)
+    return _by_numpy(PolynomialFlow(system, begin, decay), request)
 
 
 def _by_network(

@@ -11,35 +11,24 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.mixtures import through_class, ways
-from neuralrace.reduction.two_edge_start import orthonormal
-from neuralrace.tolerances import EQUAL, NOISE, NOISY_GROWTH, ROUNDING
+from neuralrace.reduction.two_edge_start import Halves, faster_than
+from neuralrace.tolerances import EQUAL, NOISY_GROWTH, ROUNDING
 from neuralrace.types import Matrix
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _AtClass:
+class _AtClass(Halves):
     """A block at a class of hidden nodes: all that goes in and all that goes out, side by side.
 
-    `s` are the singular values of Σ^yx through the class, largest first, with singular vectors in
-    the columns of `right` and `left`. `inner` is the multiple of the identity that each matrix
-    within the class is near, and `slopes` how the largest moves at most with each; `noise` is what
-    random weights may add to it.
+    `inner` is the multiple of the identity that each matrix within the class is near, and `slopes`
+    how the largest singular value moves at most with each; `noise` is what random weights may add
+    to it.
     """
 
-    reads: Matrix
-    writes: Matrix
-    s: np.ndarray
-    right: Matrix
-    left: Matrix
     noise: float
     inner: Mapping[str, float]
     slopes: Mapping[str, float]
-
-    @property
-    def growing(self) -> Matrix:
-        """½ (W_in v + W_outᵀu) of every mode, in columns."""
-        return (self.reads @ self.right + self.writes @ self.left) / 2
 
 
 def tied_start(
@@ -74,7 +63,7 @@ def tied_start(
             if len(users) > 1 and (alike or not block.is_scalar):
                 left_out.add(i)
             elif block.is_scalar:
-                faster = _faster(part, parts, i)
+                faster = faster_than(part.s[0], part, [p for k, p in parts.items() if k != i])
                 found[i], is_half = _scalar(block, part, faster, found[i], arch, node)
                 if is_half:
                     left_out.add(i)
@@ -165,15 +154,6 @@ def _at_class(
         slopes[n] = float(np.linalg.norm(slope, 2))
         noise += float(off) * slopes[n]
     return _AtClass(reads, writes, s, vt.T[:, : len(s)], u[:, : len(s)], noise, gamma, slopes)
-
-
-def _faster(part: _AtClass, parts: Mapping[int, _AtClass], index: int) -> Matrix:
-    """An orthonormal basis of the growing halves of modes that are faster than a block's first."""
-    others = [p for i, p in parts.items() if i != index]
-    largest = max(float(np.linalg.norm(w)) for p in parts.values() for w in (p.reads, p.writes))
-    faster = [p.growing[:, p.s > part.s[0] * (1 + EQUAL)] for p in others]
-    faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
-    return orthonormal(np.concatenate([part.reads[:, :0], *faster], axis=1))
 
 
 def _scalar(

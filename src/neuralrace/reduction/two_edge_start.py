@@ -21,16 +21,14 @@ from neuralrace.tolerances import EQUAL, NOISE, REACHED, ROUNDING
 from neuralrace.types import Matrix
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class _AtNode:
-    """A block at a hidden node: its weights in (h × K_in) and out (h × K_out), and its modes.
+class Halves:
+    """A block at hidden nodes: its weights in (h × K_in) and out (h × K_out), and its modes.
 
-    The modes belong to the block's Σ^yx through the node: singular values `s`, largest first, and
-    singular vectors in the columns of `right` and `left`.
+    The modes belong to the block's Σ^yx through these nodes: singular values `s`, largest first,
+    and singular vectors in the columns of `right` and `left`.
     """
 
-    block: int
     reads: Matrix
     writes: Matrix
     s: np.ndarray
@@ -41,6 +39,30 @@ class _AtNode:
     def growing(self) -> Matrix:
         """½ (W₁v + W₂ᵀu) of every mode, in columns."""
         return (self.reads @ self.right + self.writes @ self.left) / 2
+
+    @property
+    def size(self) -> float:
+        """The larger norm of the two sides."""
+        return max(float(np.linalg.norm(w)) for w in (self.reads, self.writes))
+
+
+def faster_than(s: float, part: Halves, others: Sequence[Halves]) -> Matrix:
+    """An orthonormal basis of the growing halves of other blocks' modes that are faster than `s`.
+
+    A mode whose growing half is only rounding never grows, and expels no other.
+    """
+    largest = max(p.size for p in (part, *others))
+    faster = [p.growing[:, p.s > s * (1 + EQUAL)] for p in others]
+    faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
+    return orthonormal(np.concatenate([part.reads[:, :0], *faster], axis=1))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _AtNode(Halves):
+    """The same of the block at this place, at one node."""
+
+    block: int
 
 
 def two_edge_start(
@@ -141,16 +163,10 @@ def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float, bool]:
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
-    """A block's incoming and outgoing weights, each mode without the directions of faster modes.
-
-    A mode whose growing half is only rounding never grows, and expels no other.
-    """
+    """A block's incoming and outgoing weights, each mode without the directions of faster modes."""
     reads, writes = part.reads.copy(), part.writes.copy()
-    largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
-    for i, s in enumerate(part.s):
-        faster = [p.growing[:, p.s > s * (1 + EQUAL)] for p in others]
-        faster = [g[:, np.linalg.norm(g, axis=0) > NOISE * largest] for g in faster]
-        q = orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
+    for i, s in enumerate(part.s.tolist()):
+        q = faster_than(s, part, others)
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
             before = whole @ direction
             after = before - q @ (q.T @ before)
@@ -219,7 +235,7 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
     arch = block.arch
     reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
     writes = np.concatenate([weights[e].T for e in arch.outgoing[node]], axis=1)
-    return _AtNode(index, reads, writes, *_modes_at(block, node))
+    return _AtNode(reads, writes, *_modes_at(block, node), index)
 
 
 def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:

@@ -3,7 +3,7 @@
 τ dB_e/dt = Σ_{p∋e} B_{p∖e} [ S(p) − Σ_j B_j D(j,p) ]   (NRR Eq. 10)
 
 with one number B_e for every edge, and B_p their product along a path. Only paths that are on for
-some sample take part. The vector field and the loss are polynomials; `lumping` merges variables
+some sample take part. The vector field and the loss are polynomials; `merging` merges variables
 that stay equal.
 """
 

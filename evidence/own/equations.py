@@ -276,8 +276,8 @@ def crossover(full: bool) -> Measurement:
 
 SPEED_NOTE = (
     "At M = 7, 500 steps of training take a tenth of a second. Solving the race takes a few "
-    "milliseconds: half of it to invert the quadrature of three closed forms at 101 times, the rest "
-    "to unpack edges and pathways into a checked trajectory."
+    "milliseconds: half of it inverts the quadrature of three closed forms at 101 times, and the "
+    "rest unpacks edges and pathways into a checked trajectory."
 )
 """The note on the speed of solving a race."""
 

@@ -9,6 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.interop import Expected, Watched, watching
+from neuralrace.interop.recorder import records
 from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.watch import Plan, Watcher, expected, gates
 from tests.fake_torch import Linear, ReLU, Sequential, Tanh
@@ -133,6 +134,9 @@ def test_what_cannot_be_read_is_recorded_by_what_the_loop_says(alone):
     assert not result.expected.is_known and "Tanh" in result.expected.reason
 
 
+SIZES, EDGES = {"x": 3, "h": 4, "y": 1}, {"into": ("x", "h"), "out": ("h", "y")}
+
+
 def plan(**changes):
     settings = {"data": DATA, "loss": "squared", "learning_rate": 0.1, "steps": 10}
     return Plan(**(settings | {"predict": True, "why": ""} | changes))
@@ -146,13 +150,37 @@ def plan(**changes):
         ({"learning_rate": None}, nr.ReLUNetwork((3, 4, 1))),
         ({"steps": None}, nr.ReLUNetwork((3, 4, 1))),
         ({}, nr.ReLUNetwork((3, 4, 4, 1))),
+        ({}, nr.ReLUNetwork(nr.Architecture(SIZES, {**EDGES, "skip": ("x", "y")}))),
+        ({}, nr.ReLUNetwork(nr.Architecture({"one": 1} | SIZES, {**EDGES, "b": ("one", "h")}))),
+        ({}, nr.ReLUNetwork(nr.Architecture(SIZES, EDGES, frozen={"out": np.ones((1, 4))}))),
         ({"learning_rate": 1e4, "steps": 200}, nr.ReLUNetwork((3, 4, 1))),
         ({}, None),
     ],
 )
 def test_what_is_not_known_has_a_reason(changes, net):
     found = expected(plan(**changes), net, {} if net is None else net.init(0, scale=0.1))
-    assert not found.is_known and found.reason
+    assert not found.is_known and found.reason and "KeyError" not in found.reason
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_what_fails_beside_the_record_makes_no_more_of_them(alone, every):
+    net = nr.ReLUNetwork((3, 4, 1))
+    live = nr.live(net, DATA, every, weights=net.init(0), predict=False)
+    live._process.poll = lambda: 1  # the second process is gone
+    with pytest.warns(UserWarning, match="watching process ended"):
+        [live.step(weights=net.init(k)) for k in range(1, 11)]
+    assert len(records(live.folder)) == 1 + 10 // every
+
+
+def test_the_last_record_has_the_last_weights(alone):
+    net = nr.ReLUNetwork((3, 4, 1))
+    live = nr.live(net, DATA, 4, weights=net.init(0), predict=False)
+    for k in range(1, 7):
+        live.step(weights=net.init(k))
+    live.close(), live.close()
+    frame = looked(live).result().frame()
+    assert frame["step"].tolist() == [0, 4, 6]
+    assert frame["loss"].iloc[-1] == pytest.approx(float(net.loss(net.init(6), DATA)), rel=1e-5)
 
 
 def test_a_failure_never_reaches_the_loop_and_is_said_once(alone):

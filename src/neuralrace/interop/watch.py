@@ -87,9 +87,20 @@ def _unknown(plan: Plan, net: Network | None) -> str:
         return "no learning rate was given, without which steps are not times"
     if plan.steps is None:
         return "the number of steps was not given"
-    if isinstance(net, ReLUNetwork) and (len(net.arch.hidden) != 1 or net.arch.ties):
-        return "it is known for ReLU networks with one hidden layer only"
+    if isinstance(net, ReLUNetwork) and not _is_plain(net, plan.data):
+        return "it is known for ReLU networks with one hidden layer and no other edges, all learned"
     return ""
+
+
+def _is_plain(net: ReLUNetwork, data: Dataset) -> bool:
+    """Whether `nr.predict` is about it: one hidden layer, biases in both or none, all learned."""
+    arch = net.arch
+    if len(arch.hidden) != 1 or len(arch.outputs) != 1 or arch.ties or arch.frozen:
+        return False
+    both = {node for node in arch.inputs if node not in data.x}  # an input of ones is the bias
+    pairs = {(node, arch.hidden[0]) for node in arch.inputs}
+    pairs |= {(node, arch.outputs[0]) for node in (*both, arch.hidden[0])}
+    return pairs == set(arch.edges.values()) and len(pairs) == len(arch.edges)
 
 
 def _race(

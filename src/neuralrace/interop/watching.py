@@ -155,7 +155,7 @@ class Live:
         self.every, self.page, self.count, self._steps = every, self.folder / PAGE, 0, steps
         self._failures: set[str] = set()
         self._passed, self._shown, self._drawn = 0, None, 0.0
-        self._said: float | None = None
+        self._latest: tuple[float | None, WeightsLike | None] = (None, None)
         self._first: tuple[float, int] | None = None
         about = {"format": FORMAT, "every": every or 0, "data": data.digest()}
         write_whole(self.folder / ABOUT, json.dumps(about).encode())
@@ -173,11 +173,11 @@ class Live:
         begun = time.perf_counter()
         try:
             self.count += by
-            self._said = loss if isinstance(loss, float | int) else None
+            self._latest = (loss if isinstance(loss, float | int) else None, weights)
             if self._is_due(begun):
+                self._last = self.count  # whatever fails below: the next record is not due yet
                 self._record(loss, weights)
                 self._pass_on()
-                self._last = self.count
                 self._cost = max(self._cost, time.perf_counter() - begun)
         except Exception as error:  # whatever fails here must not end the user's training
             self._failed(error)
@@ -201,7 +201,8 @@ class Live:
         """
         try:
             if self._last != self.count:
-                self._record(self._said, None)
+                self._last = self.count
+                self._record(*self._latest)
             (self.folder / END).touch()
             if not wait:
                 return None

@@ -11,6 +11,7 @@ from jaxtyping import Float, jaxtyped
 import neuralrace as nr
 from neuralrace import checks
 from neuralrace.door import door
+from neuralrace.types import Array, Key
 from tests.test_errors import refuses, says
 
 ARCH = nr.Architecture.chain(2, 2, 2)
@@ -216,6 +217,41 @@ def test_missing_and_unknown_arguments_are_named():
         nr.reduce(arch, data, 0.1)
     with refuses("reduce", "arch"):
         nr.reduce(arch, data, arch=arch)
+
+
+@pytest.mark.parametrize("form", [np.array, np.float32, jnp.asarray])
+def test_arrays_without_axes_are_numbers_of_python_where_numbers_are_asked_for(form, tmp_path):
+    """Results keep them as settings, so that they print and can be stored."""
+    half, four = form(0.5), np.asarray(4)
+    few = {"width": four, "scale": half, "learning_rate": half, "steps": 2}
+    runs = [
+        nr.train(NET, WEIGHTS, DATA, learning_rate=half, steps=four),
+        nr.flow(NET, WEIGHTS, DATA, times=[0.0, 1.0], rtol=form(2.0**-10), weight_decay=half),
+        nr.predict(DATA, **few, networks=0).trajectory,
+        nr.reduce(ARCH, DATA).solve(times=[0.0, 1.0], start=form(0.25)),
+    ]
+    for k, run in enumerate(runs):
+        assert not any(hasattr(value, "dtype") for value in run.settings.values())
+        run.save(tmp_path / f"{k}.nc")
+        assert nr.load(tmp_path / f"{k}.nc").settings == run.settings
+    assert runs[0].settings["learning_rate"] == 0.5 and len(runs[0].time) == 5
+
+
+def test_which_arrays_without_axes_are_left_as_they_are():
+    """Those that are traced, and those of arguments that may be arrays."""
+
+    @door
+    def kinds(number: float, several: float | Array, key: Key) -> tuple[type, ...]:
+        return type(number), type(several), type(key)
+
+    one = jnp.asarray(1)
+    assert kinds(one, one, one) == (int, type(one), type(one))
+    assert kinds(number=np.float64(1), several=np.ones(()), key=1) == (float, np.ndarray, int)
+    seen = []
+    jax.jit(lambda value: seen.append(kinds(value, value, 0)))(1.0)
+    assert all(issubclass(kind, jax.core.Tracer) for kind in seen[0][:2])
+    with refuses("number"):
+        kinds(np.ones(1), 1.0, 1)
 
 
 def test_transforms_go_through_the_door():

@@ -4,7 +4,8 @@ The annotations of a function say what it takes. `door` makes a test of each, by
 function is first called; where one fails, the error names the argument, says what was got and what
 was wanted in words, and replays what is right from the example in the docstring. Whatever reads as
 what is wanted is let in: integers as numbers, NumPy's and JAX's numbers, lists as arrays, arrays
-that JAX is tracing. Values are checked by the function itself.
+that JAX is tracing. Where a number is asked for, an array without axes comes in as one of Python's,
+unless it is traced. Values are checked by the function itself.
 """
 
 from __future__ import annotations
@@ -70,10 +71,9 @@ def _guarded(function: Any, names: Mapping[str, Any]) -> Any:
         nonlocal tests
         if tests is None:
             tests = _Tests(function, names)
-        for name, value in (*zip(tests.places, args, strict=False), *kwargs.items()):
-            test = tests.by_name.get(name)
-            if test is not None and not test(value):
-                raise tests.error(name, value)
+        placed = map(tests.checked, tests.places, args)
+        args = (*placed, *args[len(tests.places) :])
+        kwargs = {name: tests.checked(name, value) for name, value in kwargs.items()}
         try:
             return function(*args, **kwargs)
         except TypeError as error:
@@ -99,6 +99,17 @@ class _Tests:
             if parameter.kind in (*one, inspect.Parameter.KEYWORD_ONLY)
         }
         self.by_name = {name: _test(hint) for name, hint in self.hints.items()}
+        self.numbers = {name for name, hint in self.hints.items() if _is_plain(hint)}
+
+    def checked(self, name: str, value: Any) -> Any:
+        """A value that fits, as a number of Python if it is an array without axes for a number."""
+        test = self.by_name.get(name)
+        if test is not None and not test(value):
+            raise self.error(name, value)
+        array = name in self.numbers and hasattr(value, "dtype") and is_number(value)
+        if not array or is_traced(value):
+            return value
+        return int(value) if is_integer(value) else float(value)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise where the arguments are not those that the function takes."""
@@ -322,7 +333,7 @@ def _lenient(hint: Any) -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, TypeVar | str | typing.ForwardRef) or _is_open(hint):
         return Any
-    if hasattr(hint, "dim_str") and not isinstance(hint, _Late):
+    if _has_axes(hint):
         return _kind(_has_shape(hint))
     if origin is Annotated and hint.__origin__ in PLAIN:
         return _kind(_in_range(hint))
@@ -335,6 +346,18 @@ def _lenient(hint: Any) -> Any:
     if origin is Callable:
         return Callable
     return PLAIN.get(hint, hint) if isinstance(hint, type) else hint
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether a type asks for a number, and has no member that is an array."""
+    kinds = {getattr(each, "__origin__", each) for each in _flat(hint)}
+    arrays = any(hasattr(each, "dtype") or _has_axes(each) for each in kinds)
+    return bool({float, int} & kinds) and not arrays and not {Any, ArrayLike, JaxArray} & kinds
+
+
+def _has_axes(hint: Any) -> bool:
+    """Whether a type is an array with a shape that jaxtyping writes."""
+    return hasattr(hint, "dim_str") and not isinstance(hint, _Late)
 
 
 def _is_open(hint: Any) -> bool:
@@ -376,7 +399,7 @@ def _in_words(hint: Any) -> str:
 
 def _one_in_words(kind: Any) -> str:
     origin, args = get_origin(kind), get_args(kind)
-    if hasattr(kind, "dim_str") and not isinstance(kind, _Late):
+    if _has_axes(kind):
         return f"an array of shape ({kind.dim_str.strip()})"
     if origin is Annotated:
         return f"{_one_in_words(args[0])} {args[1]}".rstrip()

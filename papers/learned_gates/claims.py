@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evidence import Claim, Measure
-from papers.learned_gates import learners, phase, winner
+from papers.learned_gates import learners, phase, systematic, winner
 
 OURS = "ours"
 """Where all of these claims are made."""
@@ -73,6 +73,23 @@ CLAIMS = (
         "against two natural gatings each. Gates are like a gating if each pathway, by its "
         "strength, has the gates of one of its pathways (cosine).",
         _of("winner", winner.measures, *(f"found-{task}" for task in winner.TASKS)),
+        inferred=True,
+    ),
+    Claim(
+        "learned_gates/systematic",
+        OURS,
+        "Modules know combinations that were never seen, whether their gates are given or "
+        "learned; dense networks, linear or ReLU, do not, although the ReLU network learns what "
+        "it is shown.",
+        "Six items in three contexts and two roles, four features, a quarter of the combinations "
+        "held out. Gating network: a sigmoid of context and role for every module. Gradient "
+        "descent, 20 000 steps of .2, weights of 1e-3, 10 seeds. Known is 1 − L/½⟨‖y‖²⟩; the "
+        "bounds were set before anything was computed.",
+        _of(
+            "systematic",
+            systematic.measures,
+            *(f"{part.split()[0]}-{name}" for part, name in systematic.BOUNDS),
+        ),
         inferred=True,
     ),
 )

@@ -19,6 +19,7 @@ SAYS = {
     "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",
     "explain_my_relu_network": "4 pathways in h",
     "every_verb": "gates found",
+    "learned_gates": "context 0 gets pathway",
     "explain_my_torch_network": "no gated network was trained to follow",
 }
 
@@ -54,6 +55,9 @@ def test_an_example_runs(script, tmp_path, monkeypatch, capsys):
         assert nr.compare(names["run"], names["sol"]).max < 1e-3
     if script.stem == "own_gating":
         assert names["found"].times["one pathway"] == float("inf")
+    if script.stem == "learned_gates":
+        assert names["measured"] == pytest.approx(names["found"].growth[0], rel=0.01)
+        assert names["run"].time[names["half"]] == pytest.approx(names["predicted"], rel=0.1)
 
 
 @pytest.mark.slow

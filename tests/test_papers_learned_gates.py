@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import neuralrace as nr
 import papers
-from papers.learned_gates import learners, phase, winner
+from papers.learned_gates import learners, phase, systematic, winner
 
 
 def test_the_prediction_is_that_of_the_code():
@@ -35,3 +36,16 @@ def test_a_small_version_of_the_learners_runs():
     changes = {"seeds": 1, "blocks": 20, "inputs": 4, "outputs": 2, "moments": 20}
     table = figure.run(figure.resolve(quick=True, changes=changes), quick=True)
     assert table["time"].shape == (2, 1, 1, 20) and (np.abs(table["cosine"]) <= 1 + 1e-9).all()
+
+
+def test_what_modules_know_of_combinations_never_seen():
+    figure = systematic.FIGURE
+    table = figure.run(figure.resolve(quick=True, changes={"seeds": 1, "steps": 2000}), quick=True)
+    known = table["known"].sel(seed=0)
+    assert (known <= 1 + 1e-12).all() and known.sel(network="given").min() > 0.5
+    data = nr.tasks.combinations(key=0)  # no linear map knows more of what it is trained on
+    seen, _ = nr.tasks.split_held_out(data)
+    x, y = (np.hstack([*d.values()]) for d in (seen.x, seen.y))
+    left = y - x @ np.linalg.lstsq(x, y)[0]
+    best = 1 - (left**2).sum() / (y**2).sum()
+    assert best - 0.05 < float(known.sel(network="linear", part="trained")) <= best + 1e-9

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import jax
+import matplotlib.pyplot as plt
 import numpy as np
 
 import neuralrace as nr
@@ -12,7 +13,7 @@ jax.config.update("jax_enable_x64", True)
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-# Two contexts with a teacher each, 3 × 6, and two pathways that begin nearly equal.
+# Two contexts with a teacher each, and two pathways that begin nearly equal.
 rng = np.random.default_rng(0)
 teachers = rng.normal(size=(2, 3, 6)) / np.sqrt(6)
 context = np.arange(200) % 2
@@ -31,10 +32,14 @@ apart = np.linalg.norm(a - b, axis=1) / 2  # of each pathway from the mean of bo
 early, late, half = (int(np.argmax(apart > level)) for level in (1e-4, 1e-2, 0.5))
 measured = np.log(apart[late] / apart[early]) / (run.time[late] - run.time[early])
 predicted = run.time[early] + found.time(float(apart[early]))
-for value in (0, 1):
-    print(f"context {value} gets pathway {'ab'[int(b[-1, value] > a[-1, value])]}")
+for value, winner in enumerate(np.where(b[-1] > a[-1], "b", "a")):
+    print(f"context {value} gets pathway {winner}")
 print(f"half apart at t = {run.time[half]:.1f}, predicted {predicted:.1f}")
 print(f"split at the rate {measured:.4f}, predicted {found.growth[0]:.4f}")
-axes = run.plot()
-axes.set(yscale="log", ylabel="loss")
-axes.figure.savefig(out / "learned_gates.png")
+with nr.plot.style():
+    axes = plt.subplots()[1]
+    axes.semilogy(run.time, apart, label="gates, apart")
+    growing = apart[early] * np.exp(found.growth[0] * (run.time - run.time[early]))
+    axes.plot(run.time, growing, "--", label="predicted, while small")
+    axes.set(xlabel="time", xlim=(0, 2 * predicted), ylim=(1e-6, 2))
+    axes.legend().figure.savefig(out / "learned_gates.png")

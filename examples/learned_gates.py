@@ -16,8 +16,7 @@ out.mkdir(parents=True, exist_ok=True)
 # Two contexts with a teacher each, and two pathways that begin nearly equal.
 rng = np.random.default_rng(0)
 teachers = rng.normal(size=(2, 3, 6)) / np.sqrt(6)
-context = np.arange(200) % 2
-x = rng.normal(size=(200, 6))
+context, x = np.arange(200) % 2, rng.normal(size=(200, 6))
 y = np.einsum("nij,nj->ni", teachers[context], x)
 data = nr.Dataset({"x": x}, {"y": y}, labels={"context": context})
 arch = nr.Architecture.parallel({"x": 6}, {"a": 20, "b": 20}, {"y": 3})
@@ -37,9 +36,10 @@ for value, winner in enumerate(np.where(b[-1] > a[-1], "b", "a")):
 print(f"half apart at t = {run.time[half]:.1f}, predicted {predicted:.1f}")
 print(f"split at the rate {measured:.4f}, predicted {found.growth[0]:.4f}")
 with nr.plot.style():
-    axes = plt.subplots()[1]
+    figure, axes = plt.subplots()
     axes.semilogy(run.time, apart, label="gates, apart")
     growing = apart[early] * np.exp(found.growth[0] * (run.time - run.time[early]))
     axes.plot(run.time, growing, "--", label="predicted, while small")
     axes.set(xlabel="time", xlim=(0, 2 * predicted), ylim=(1e-6, 2))
-    axes.legend().figure.savefig(out / "learned_gates.png")
+    axes.legend()
+    figure.savefig(out / "learned_gates.png")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ NETWORKS = {
 }
 """The networks in the order of the data, with their names on the page."""
 
-Problem = tuple[nr.Network, dict[str, float], nr.Dataset]
+Problem = tuple[nr.Network, Mapping[str, Any], nr.Dataset]
 
 
 def problems(settings: Settings, seed: int) -> dict[str, Problem]:

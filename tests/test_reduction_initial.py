@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import neuralrace as nr
 from evidence.own.cases import random_case
@@ -215,7 +216,45 @@ def test_hidden_directions_that_are_left_out_change_nothing(sizes, scale):
     solution = race.solve(times=run.time, start=weights, learning_rate=rate)
     np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-9)
     (variables,) = solution.values["variables"].values()
-    assert scale > 0.1 or variables["W2"].shape[1:] < (sizes[1], sizes[1])
+    assert len(sizes) == 4 or variables["W2"].shape[2] < sizes[1]  # of 30, those that 20 reach
+
+
+@pytest.mark.parametrize(("seed", "scale"), [(0, 0.1), (1, 1e-2), (2, 1e-4), (3, 1e-6)])
+def test_the_smallest_weights_need_all_hidden_directions_as_well(seed, scale):
+    """Three wide edges until most of the loss is gone, against SciPy: t is about 1/scale."""
+    rng = np.random.default_rng(seed)
+    arch = nr.Architecture.chain(1, *rng.integers(8, 15, 2).tolist(), 1)
+    weights = gaussian(arch, seed, scale)
+    shapes = [w.shape for w in weights.values()]
+    ends = np.cumsum([w.size for w in weights.values()])
+
+    def apart(flat):
+        return [w.reshape(shape) for w, shape in zip(np.split(flat, ends), shapes, strict=False)]
+
+    def velocity(_, flat):
+        a, b, c = apart(flat)
+        left = 1 - c @ b @ a
+        return np.concatenate(
+            [g.ravel() for g in ((c @ b).T @ left, c.T @ left @ a.T, left @ (b @ a).T)]
+        )
+
+    def loss(flat):
+        a, b, c = apart(flat)
+        return (1 - c @ b @ a).item() ** 2 / 2
+
+    def learned(_, flat):
+        return loss(flat) - 0.1
+
+    learned.terminal = True
+    start = np.concatenate([w.ravel() for w in weights.values()])
+    true = solve_ivp(velocity, [0, 1e3 / scale], start, "DOP853", rtol=1e-11, atol=1e-14 * scale,
+                     events=learned, dense_output=True)  # fmt: skip
+    times = np.linspace(0, true.t[-1], 20)
+    race = nr.reduce(arch, nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
+    solved = race.solve(times=times, start=weights)
+    wanted = [loss(true.sol(t)) for t in times]
+    assert wanted[-1] == pytest.approx(0.1)
+    np.testing.assert_allclose(solved.loss, wanted, atol=2e-5)
 
 
 def test_one_block_keeps_all_of_the_weights():

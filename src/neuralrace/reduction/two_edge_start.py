@@ -268,9 +268,10 @@ def narrowed(
     """The weights between the hidden directions that learning reaches, at these nodes or at all.
 
     These are the directions that the edges from inputs and to outputs have, those to which the
-    matrices between hidden nodes take them, there and back, and so on. Between small wide matrices
-    each of these is smaller than the one before: they end where a direction has less than `REACHED`
-    of the size of the first, since what goes there and comes back is then rounding.
+    matrices between hidden nodes take them, there and back, and so on. Every matrix counts by its
+    directions, whatever its size: small weights grow for longer, so that what they leave out
+    at first is no smaller a part in the end. A direction that is reached with less than `REACHED`
+    of a matrix's size is left out: what goes there and comes back is then rounding.
     """
     nodes = arch.hidden if nodes is None else nodes
     ends = {
@@ -284,7 +285,7 @@ def narrowed(
         for v, sides in ends.items()
     }
     inner = [(e, s, t) for e, (s, t) in arch.edges.items() if s in nodes and t in nodes]
-    unit = {e: weights[e] / max(1.0, float(np.linalg.norm(weights[e], 2))) for e, _, _ in inner}
+    unit = {e: weights[e] / (float(np.linalg.norm(weights[e], 2)) or 1.0) for e, _, _ in inner}
     fresh = dict(basis)
     while any(new.shape[1] for new in fresh.values()):
         pushed: dict[str, list[Matrix]] = {v: [np.zeros((sizes[v], 0))] for v in nodes}

@@ -263,6 +263,7 @@ def test_bad_input():
         ({"labels": {"context": (1, 1)}}, ["labels"]),
         ({"labels": {"x": (1, 2)}}, ["x"]),
         ({"labels": ["context"]}, ["labels"]),
+        ({"labels": {"constant": (1, 2)}, "bias": True, "kind": "sigmoid"}, ["constant"]),
     ):
         with refuses(*words):
             nr.LearnedGates(arch, **wrong)

@@ -63,6 +63,20 @@ def test_pattern_is_what_a_small_difference_becomes():
     found.plot()
 
 
+@pytest.mark.parametrize("edges", [1, 2])
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e6])
+def test_splits_know_no_unit_of_the_targets(edges, unit):
+    """Targets u·y with a budget u²·b: F grows by u, and the rate by u^½ for every edge and u^½."""
+    net, data = problem(1, edges, rate=3.0)
+    scaled, _ = problem(1, edges, rate=3.0, budget=2.0 * unit**2)
+    found = splits(net, data)
+    other = splits(scaled, nr.Dataset(data.x, {"y": unit * np.asarray(data.y["y"])}, None,
+                                      data.probability, labels=data.labels))  # fmt: skip
+    assert len(found.growth)
+    np.testing.assert_allclose(other.growth, found.growth * unit ** ((edges + 1) / 2), rtol=1e-6)
+    np.testing.assert_allclose(other.totals, found.totals, rtol=1e-6)
+
+
 def test_two_teachers_by_hand():
     """White inputs, one edge: E = ±(T₁ − T₂)/4, so the rate is √rate · ‖T₁ − T₂‖/(2√2)."""
     rng = np.random.default_rng(1)

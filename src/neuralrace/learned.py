@@ -145,8 +145,13 @@ class LearnedGates(Network):
         }  # fmt: skip
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        sizes = {name: len(of) for name, of in values} | ({CONSTANT: 1} if self._constant else {})
-        for taken in (set(sizes) & set(arch.sizes), set(self.gate_edges) & set(arch.edges)):
+        own = {CONSTANT: 1} if self._constant else {}
+        sizes = {name: len(of) for name, of in values} | own
+        for taken in (
+            set(dict(values)) & (set(own) | set(arch.sizes)),
+            set(own) & set(arch.sizes),
+            set(self.gate_edges) & set(arch.edges),
+        ):
             require(
                 not taken,
                 "what gates read has the name of something in arch",

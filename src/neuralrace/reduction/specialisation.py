@@ -229,12 +229,13 @@ def splits(net: LearnedGates, data: Dataset) -> Splits:
     else:
         moved = factor**2 * residuals
     gram = np.einsum("zij,wij->zw", residuals, moved) * np.outer(moving, moving)
+    whole = float(np.linalg.norm(yx) ** 2) * (2 * float(s.max()) if learned == 2 else factor**2)
     z, rate = len(values), net.rate
     decay = -rate * net.decay * np.diag(chance)
     found, vectors = np.linalg.eig(np.block([[np.zeros((z, z)), gram], [rate * np.eye(z), decay]]))
-    least = ROUNDING * max(float(np.abs(found).max()), ROUNDING)
+    least = math.sqrt(ROUNDING * rate * whole)  # what residuals of rounding would grow at
     speed, turned = np.real(found), np.real(vectors)
-    growing = [k for k in np.argsort(-speed) if speed[k] > math.sqrt(least) and rate]
+    growing = [k for k in np.argsort(-speed) if speed[k] > least]
     patterns = np.array([turned[z:, k] for k in growing]).reshape(-1, z)
     patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
     weights: dict[str, np.ndarray] = {}
@@ -318,16 +319,24 @@ def _equal_state(
     """S_z and F of the least loss of ŷ = S_z F x with the penalties, by turns from S = 1."""
     totals, pull = np.ones(len(chance)), net.budget * chance
     resist = pull + net.decay * chance / len(net.nodes)
-    total_map = np.zeros_like(yx[0])
+    total_map, moved, size = np.zeros_like(yx[0]), np.inf, 0.0
     for _ in range(ROUNDS):
         before = total_map
         moments = np.einsum("z,zij->ij", totals**2, xx)
         total_map = np.einsum("z,zij->ij", totals, yx) @ np.linalg.pinv(moments, hermitian=True)
-        if not net.rate or np.abs(total_map - before).max() <= ROUNDING**1.5:
+        moved, size = np.abs(total_map - before).max(), np.abs(total_map).max()
+        if not net.rate or moved <= ROUNDING**1.5 * size:
             break
-        size = np.einsum("ij,zjk,ik->z", total_map, xx, total_map) + resist
+        stiff = np.einsum("ij,zjk,ik->z", total_map, xx, total_map) + resist
         wish = np.einsum("zij,ij->z", yx, total_map) + pull
-        totals = np.divide(wish, size, out=totals.copy(), where=size > 0)
+        totals = np.divide(wish, stiff, out=totals.copy(), where=stiff > 0)
         totals = totals if net.signed else np.maximum(totals, 0.0)
         totals = totals if net.budget or net.decay else totals / float(totals @ chance)
+    require(
+        not net.rate or moved <= ROUNDING * size,
+        "the state of equal gates was not found for data",
+        got=f"it still changes by {moved / size:.1e} of its size after {ROUNDS} rounds",
+        wanted=f"at most {ROUNDING:g}",
+        fix="a larger budget, or a smaller decay",
+    )
     return totals, total_map

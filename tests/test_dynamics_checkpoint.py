@@ -83,6 +83,15 @@ def test_a_run_that_has_ended_is_only_read(tmp_path, monkeypatch):
     assert_identical(run(tmp_path), whole)
 
 
+@pytest.mark.filterwarnings("ignore:float64 data")
+def test_a_run_in_single_precision_goes_on(tmp_path):
+    with jax.enable_x64(False):
+        weights = NET.init(0, 0.3)
+        first, again = (run(tmp_path, weights=weights) for _ in range(2))
+    assert first.loss.dtype == np.float32
+    assert_identical(first, again)
+
+
 def test_only_two_states_are_kept_and_one_part_for_every_so_many_steps(tmp_path):
     run(tmp_path / "a", record_every=1)
     assert len(list((tmp_path / "a").glob("state-*"))) == 2

@@ -87,7 +87,7 @@ def _as_it_was(array: np.ndarray, leaf: PyTree) -> PyTree:
     """An array that was read as what was written, such as a random key or bfloat16."""
     if not kind_of(leaf):
         return jax.random.wrap_key_data(jax.numpy.asarray(array), impl=jax.random.key_impl(leaf))
-    return array.view(leaf.dtype)
+    return array.view(leaf.dtype) if array.dtype.kind == "V" else array  # bfloat16 is read as bytes
 
 
 def _as_json(value: object) -> object:

@@ -119,6 +119,14 @@ SLIDES = 0.02
 NEURON_RESTS = 1e-7
 """A neuron rests where it moves across its direction by less than this times its speed."""
 
+SETTLING = ((0.05, 300), (0.2, 600), (0.02, 600), (0.002, 600))
+"""Steps of the flow of neurons to rest, and how many of each are taken.
+
+A step is the change of a neuron of unit length. The first are small, since where a neuron ends is
+decided early; the second bring it there; the last two keep it at a boundary that it is pushed back
+to from both sides.
+"""
+
 ALIGNED_COSINE = 0.9
 """A neuron is aligned from when the cosine to its final direction stays above this."""
 
@@ -137,6 +145,9 @@ OUTRUN = 1.15
 It is not reached if they learn later than this times the gating. Times within the same factor
 count as equal after a hand-over.
 """
+
+TAKEOVER_STEP = 0.02
+"""The learning rate of a ReLU network that takes over, times the largest growth rate."""
 
 RELIABLE = 0.85
 """If the kept share of the aligned gates is below this, no constant gating is reliable.
@@ -186,6 +197,9 @@ Neurons must have aligned by then; leads mean nothing in this first part and in 
 losses that are further apart than this part of the initial loss differ.
 """
 
+FALLS = (BEGUN, 1e-3, FALLEN)
+"""Falls of the loss, as shares, at which it is asked whether neurons have aligned."""
+
 END = 0.1
 """The fall ends when the loss is down to this share of its initial value."""
 
@@ -194,6 +208,9 @@ COARSE = 0.5
 
 AT_REST = 0.01
 """A curve is at rest from when on it stays within this part of its range of its end."""
+
+FLAT = 1e-3
+"""A plateau is where the loss falls by less than this part of L(0) per unit of time."""
 
 RESTING = 1e-6
 """Weights that change by less than this part in a stretch of 8 / strength or longer are at rest.
@@ -236,6 +253,12 @@ NEAR_RIVAL = 0.05
 CHANGES = 0.5
 """The margin of a near rival changes where it does so by more than this part of the smaller one."""
 
+CROSSOVER = 1e-9
+"""A crossover is found to this part of the distance between two values of one parameter, …"""
+
+CROSSOVERS = 1e-3
+"""… and to this part of it where two parameters vary, so that there are many."""
+
 MIXED = 1e-4
 """Modes are followed apart where hidden directions that they share matter by at most this part."""
 
@@ -266,6 +289,21 @@ STATIONARY = 1e-10
 
 NEWTON = 1e-3
 """The largest step of Newton, relative to the weights or 1, that a point found may be away."""
+
+IMPLICIT_CHANGE = 0.1
+"""The change of all weights that an implicit step towards rest is to make."""
+
+IMPLICIT_STEP = (0.5, 1e6)
+"""The shortest and the longest duration of such a step."""
+
+FIRST_DAMPING = 1e-2
+"""The damping μ of the first step to a root of the velocity."""
+
+DAMPING = (1e-12, 1e6)
+"""The least and the largest damping: with the least one, a step is one of Newton."""
+
+FAMILY = 1e-2
+"""How far, relative to the weights or 1, a family of stationary points must go on to be one."""
 
 NEVER = 1e-6
 """A choice with a lower probability counts as never taken: its values then hardly learn."""
@@ -329,6 +367,12 @@ REACHED = 1e-8
 
 What goes there and comes back is the square of it, which is rounding.
 """
+
+NOT_BEGUN = 2.0**-20
+"""At the shortest half-time of a mode times this, no mode is taken to have begun, …"""
+
+ALL_LEARNED = 2.0**10
+"""… and at the longest half-time times this, all are taken to have learned."""
 
 SIZE_FLOOR = 1e-6
 """A direction smaller than this, relative to its node, is judged as if it had this size.
@@ -401,6 +445,9 @@ GAPS = (1e-4, 1e-7)
 WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
 """The gaps for approximate reductions, where copies differ slightly: each gives a candidate."""
 
+POLISHED = 100.0
+"""Blocks coupled by up to this many times the tolerance are tried again after polishing."""
+
 OUTSIDE = 0.5
 """A unit vector starts a new block if more than this of it lies outside the blocks found."""
 
@@ -433,6 +480,9 @@ CONFIRMS = 0.5
 LIVE_SHARE = 0.05
 """At most this part of the time of a training is spent on watching it, if nothing else is said."""
 
+DENSE = 1.2
+"""At first, the number of the step grows by this factor from one watched moment to the next."""
+
 PATTERNS_HOLD = 0.9
 """Patterns are counted until they hold this part of the weight of the neurons."""
 
@@ -443,6 +493,12 @@ LONGER = 1.6
 
 SETTLED = 0.01
 """A loss within this part of its fall from the end has settled; a page draws it until then."""
+
+STACKED = 1e-3
+"""Parts of the targets are stacked in a picture if none is more negative than this."""
+
+PROMINENT = 1 / 3
+"""Items and outputs are named if they are at least this part of the largest of their mode."""
 
 PAGE_RESTS = 4
 """After so many doublings of the time without a change, the loss of a page has settled."""

@@ -17,6 +17,7 @@ from neuralrace.dynamics import Until, flow
 from neuralrace.tolerances import (
     DEPENDENT,
     EQUAL,
+    FAMILY,
     NEVER,
     NEWTON,
     ROUTE_ENDS,
@@ -159,7 +160,7 @@ def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
         return False
     inverse = np.linalg.pinv(J, rcond=floor / float(sizes[0])) if sizes[0] > floor else 0 * J
     # along neutral directions
-    rng, length = np.random.default_rng(0), 1e-2 * max(1.0, float(np.linalg.norm(row)))
+    rng, length = np.random.default_rng(0), FAMILY * max(1.0, float(np.linalg.norm(row)))
     for _ in range(3):
         way = rng.normal(size=len(kernel)) @ kernel
         tried = row + length * way / np.linalg.norm(way)

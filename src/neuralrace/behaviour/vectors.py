@@ -13,10 +13,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.dataset import Dataset
-from neuralrace.tolerances import NEUTRAL, SYMMETRIC
-
-SHORTEST, LONGEST = 0.5, 1e6
-"""The bounds of its duration."""
+from neuralrace.tolerances import (
+    DAMPING,
+    FIRST_DAMPING,
+    IMPLICIT_CHANGE,
+    IMPLICIT_STEP,
+    NEUTRAL,
+    SYMMETRIC,
+)
 
 
 def rounding(values: np.ndarray) -> float:
@@ -104,7 +108,7 @@ def roots(
         row, v, J, damping, relaxing = carry
         flowing = relaxing & (count < steps)
         # about the change of weights by an implicit step
-        duration = jnp.clip(0.1 / jnp.linalg.norm(v), SHORTEST, LONGEST)
+        duration = jnp.clip(IMPLICIT_CHANGE / jnp.linalg.norm(v), *IMPLICIT_STEP)
         matrix = jnp.where(flowing, unit / duration - J, J.T @ J + damping * unit)
         tried = row + jnp.linalg.solve(matrix, jnp.where(flowing, v, -J.T @ v))
         slope, moved = measured(tried)
@@ -112,11 +116,11 @@ def roots(
         after = (tried, moved, slope)
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), after, (row, v, J))
         damping = jnp.where(flowing, damping, jnp.where(better, damping / 5, damping * 4))
-        return *kept, jnp.clip(damping, 1e-12, 1e6), relaxing  # 1e-12: a step of Newton
+        return *kept, jnp.clip(damping, *DAMPING), relaxing
 
     def one(row: Array, relaxing: Array) -> tuple[Array, Array]:
         J, v = measured(row)
-        start = (row, v, J, jnp.asarray(1e-2, row.dtype), relaxing)
+        start = (row, v, J, jnp.asarray(FIRST_DAMPING, row.dtype), relaxing)
         row, v, *_ = jax.lax.fori_loop(0, 2 * steps, step, start)
         return row, jnp.max(jnp.abs(v))
 

@@ -22,6 +22,7 @@ from neuralrace.errors import NeuralRaceError, listed, require, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, shade, style
 from neuralrace.text import numbered, percent
+from neuralrace.tolerances import STACKED
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Array, ArrayLike, Key
 
@@ -77,7 +78,7 @@ class Joint:
             ax = plt.subplots()[1] if ax is None else ax
             parts = {name: part.mean(axis=0) for name, part in self.carried.items()}
             colours = candidate_colours(parts)
-            if all((part > -1e-3).all() for part in parts.values()):
+            if all((part > -STACKED).all() for part in parts.values()):
                 light = [shade(colour, 0.35) for colour in colours.values()]
                 ax.stackplot(self.time, *parts.values(), labels=list(parts), colors=light)
                 ax.legend(loc="upper left")

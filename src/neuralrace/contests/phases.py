@@ -24,7 +24,16 @@ from neuralrace.progress import progress
 from neuralrace.reduction.start import LARGE_HOLDS
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
 from neuralrace.text import several
-from neuralrace.tolerances import CHANGES, EQUAL, LONGEST, NEAR_RIVAL, ROUNDING, SCALE
+from neuralrace.tolerances import (
+    CHANGES,
+    CROSSOVER,
+    CROSSOVERS,
+    EQUAL,
+    LONGEST,
+    NEAR_RIVAL,
+    ROUNDING,
+    SCALE,
+)
 from neuralrace.types import (
     ArrayLike,
     Count,
@@ -54,9 +63,6 @@ VARIED = ("scale", "start", "criterion", "weight_decay")
 
 HALVINGS = 2
 """How often an interval with one winner at both ends is halved to look for another one inside."""
-
-CROSSING, BOUNDARY = 1e-9, 1e-3
-"""The usual precision of a crossover over one parameter, and of a boundary over two."""
 
 
 @final
@@ -585,7 +591,7 @@ def phase_diagram(
         )
     axes = _axes(parameter, values)
     varied = [name for name in axes if name in VARIED] if values is None else []
-    precision = precision or (CROSSING if len(axes) == 1 else BOUNDARY)
+    precision = precision or (CROSSOVER if len(axes) == 1 else CROSSOVERS)
     options = {"start": start, "scale": scale, "criterion": criterion, "weight_decay": weight_decay}
     for name in varied:
         options[name] = float(axes[name][0])

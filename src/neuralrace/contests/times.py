@@ -23,6 +23,7 @@ from neuralrace.tolerances import (
     APART,
     BLOCK_RESTS,
     EQUAL,
+    EXACT,
     FALLEN,
     LONGER,
     LOOSE,
@@ -422,7 +423,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
         for node in sorted(set(ours) & set(theirs)):
             if ours[node].shape != theirs[node].shape:
                 return f"{what} {node!r} of shape {ours[node].shape} and {theirs[node].shape}"
-            rounding = 1e-8 * np.abs(ours[node]).max(initial=0.0)
+            rounding = EXACT * np.abs(ours[node]).max(initial=0.0)
             apart = ~np.isclose(ours[node], theirs[node], atol=rounding).all(axis=1)
             if apart.any():
                 return f"{what} {node!r} that differ on {apart.sum()} of {a.n_samples} samples"

@@ -13,7 +13,7 @@ from neuralrace.errors import NeuralRaceError, require
 from neuralrace.gdln import Network
 from neuralrace.interop.cells import has_steps, sequences_in, steps_read
 from neuralrace.interop.runs import outputs_of
-from neuralrace.tolerances import EQUAL
+from neuralrace.tolerances import EQUAL, TINY
 
 PROBES = np.array([-1e3, -7.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 7.0, 1e3], np.float32)
 """Where an activation function is looked at to find its slope below zero."""
@@ -182,7 +182,7 @@ def check_same(
     theirs = theirs if batch_first else turned(theirs)
     every = theirs.ndim == 3 and bool(read)
     theirs = theirs[:, [t for t in read if t < theirs.shape[1]]] if every else theirs[:, None]
-    size = max(float(np.abs(mine).max()), 1e-30)
+    size = max(float(np.abs(mine).max()), TINY)
     apart = float(np.abs(mine - theirs).max()) if mine.shape == theirs.shape else np.inf
     if not apart <= np.sqrt(np.finfo(dtype).eps) * size:
         raise NeuralRaceError(

@@ -23,15 +23,12 @@ from neuralrace.interop.torch_in import TorchModule, arrays_of, network_of_torch
 from neuralrace.interop.torch_out import known_network
 from neuralrace.interop.watch import END, PAGE, PLAN, RESULT, ROWS, TOLD, Plan
 from neuralrace.interop.watched import COLUMNS, Watched
-from neuralrace.tolerances import LIVE_SHARE
+from neuralrace.tolerances import DENSE, LIVE_SHARE
 from neuralrace.types import Count, Positive
 from neuralrace.weights import WeightsLike, checked_weights
 
 Reader = Callable[[WeightsLike | None, int], "tuple[Network, WeightsLike] | None"]
 """The network and its weights at a step, from what the loop passed; None where nobody knows."""
-
-EARLY = 1.2
-"""At first, the number of the step grows by this factor from one record to the next."""
 
 SECOND = 1.0
 """A picture in a notebook is drawn again at most this often, in seconds."""
@@ -255,7 +252,7 @@ class Live:
             self._first = now - self._spent, self.count
         warm, count = self._first
         lasts = (now - self._spent - warm) / max(self.count - count, 1) * (self._steps or 0)
-        early = self.count > EARLY * self._last and spent <= LIVE_SHARE / 2 * lasts
+        early = self.count > DENSE * self._last and spent <= LIVE_SHARE / 2 * lasts
         return early or spent <= LIVE_SHARE * so_far
 
     def _record(self, loss: Any, weights: WeightsLike | None) -> None:

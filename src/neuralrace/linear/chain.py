@@ -15,7 +15,7 @@ from neuralrace.dataset import Dataset, check_moments, check_unweighed, matched
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
 from neuralrace.gdln import GDLN, Network
-from neuralrace.tolerances import NOISE
+from neuralrace.tolerances import FLAT, NOISE
 from neuralrace.trajectory import Trajectory, check_single
 from neuralrace.types import ArrayLike, Count, Inside, NotNegative, Positive, WeightsLike
 from neuralrace.weights import check_finite, check_untied, checked_weights
@@ -150,7 +150,7 @@ class Plateau:
 
 @door
 def plateaus(
-    run: Trajectory, *, least: NotNegative, slope: NotNegative = 1e-3
+    run: Trajectory, *, least: NotNegative, slope: NotNegative = FLAT
 ) -> tuple[Plateau, ...]:
     """Plateaus: at least `least` long, the loss falling by less than `slope` · L(0) per unit time.
 

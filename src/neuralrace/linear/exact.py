@@ -16,7 +16,7 @@ from neuralrace.errors import require
 from neuralrace.gdln import GDLN
 from neuralrace.linear.balanced import balance
 from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, linear_task
-from neuralrace.tolerances import LARGEST_LOG
+from neuralrace.tolerances import EQUAL, LARGEST_LOG
 from neuralrace.trajectory import Trajectory, join
 from neuralrace.types import ArrayLike, Positive, WeightsLike
 
@@ -28,7 +28,7 @@ def lambda_balanced(
     data: Dataset,
     *,
     times: ArrayLike,
-    tolerance: Positive = 1e-6,
+    tolerance: Positive = EQUAL,
 ) -> Trajectory:
     """Gradient flow of a two-edge linear network, exactly (Talk eqs 13–15; Dominé et al. 2025).
 
@@ -111,7 +111,7 @@ def task_sequence(
     tasks: Sequence[Dataset],
     *,
     times: ArrayLike,
-    tolerance: Positive = 1e-6,
+    tolerance: Positive = EQUAL,
 ) -> Trajectory:
     """A sequence of tasks, each solved exactly from where the previous one ended.
 

@@ -22,10 +22,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.reduction.eigenspaces import aligned, refined, signal_directions
 from neuralrace.reduction.mixtures import AnyMixer, Mixer, Pair, TiedMixer
-from neuralrace.tolerances import EXACT, GAPS, WIDE_GAPS
-
-LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
-"""Blocks coupled by up to this many times the tolerance are tried again after polishing."""
+from neuralrace.tolerances import CONVERGED, EXACT, GAPS, POLISHED, WIDE_GAPS
 
 FIRST_DRAWS = 3
 """The number of mixtures drawn first."""
@@ -115,7 +112,7 @@ def _blocks(
         spaces = refined(mixer, spaces, draws, gap, rng)
         if approximate or gap == gaps[-1]:
             turned = aligned(mixer, spaces, draws, tolerance, rng)
-            loose = LOOSE if approximate else ()
+            loose = tuple(np.geomspace(1, POLISHED, 25)) if approximate else ()
             found += _candidates(mixer, draws, turned, spaces.label, tolerance, loose)
     best = min(found, key=lambda basis: (-basis.count, max(basis.residual, EXACT)))
     return replace(best, residual=max(best.residual, dropped), dropped_directions=dropped > 0)
@@ -291,7 +288,7 @@ def _step(
     make: Any = LinearOperator
     operator = make((int(cuts[-1]), int(ends[-1])), matvec=forward, rmatvec=adjoint, dtype=float)
     wrong = np.concatenate([np.zeros(0), *((w * m).ravel() for _, _, m, w in terms)])
-    turn = opened(lsmr(operator, -wrong, atol=1e-8, btol=1e-8, maxiter=100)[0])
+    turn = opened(lsmr(operator, -wrong, atol=CONVERGED, btol=CONVERGED, maxiter=100)[0])
     found = {}
     for v, d in directions.items():
         u, _, wt = np.linalg.svd(np.eye(widths[v]) + turn[v])

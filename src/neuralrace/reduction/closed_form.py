@@ -22,14 +22,8 @@ from jaxtyping import Float
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require
 from neuralrace.reduction.mode_form import SHOWN, ModeForm, Values
-from neuralrace.tolerances import ROUNDING, UNREACHED
+from neuralrace.tolerances import ALL_LEARNED, NOT_BEGUN, ROUNDING, TINY, UNREACHED
 from neuralrace.types import ArrayLike, Finite
-
-EARLY = -20
-"""The loss is first evaluated at the shortest half-time of a mode times two to this power."""
-
-LATE = 10
-"""The loss is last evaluated at the longest half-time times two to this power: all is learned."""
 
 DIVISIONS = 64
 """The number of pieces into which the time span around the criterion is divided repeatedly."""
@@ -146,7 +140,7 @@ class ClosedForm:
             k = max(1, int(np.argmax(loss <= criterion)))
             low, high = float(times[k - 1]), float(times[k])
             if high - low <= ROUNDING * high:
-                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
+                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], TINY)
                 return np.asarray(low + min(share, 1.0) * (high - low))
             times = np.linspace(low, high, DIVISIONS + 1)
             loss = np.asarray(self.loss(times))
@@ -158,7 +152,7 @@ class ClosedForm:
         """
         half = [float(m.time_to((m.initial + m.final) / 2)) for m, _ in self._distinct]
         half = [time for time in half if 0 < time < np.inf] or [1.0]
-        first, last = min(half) * 2.0**EARLY, max(half) * 2.0**LATE
+        first, last = min(half) * NOT_BEGUN, max(half) * ALL_LEARNED
         count = int(np.ceil(np.log2(last) - np.log2(first)))
         return np.concatenate([[0.0], first * 2.0 ** np.arange(count + 1)])
 

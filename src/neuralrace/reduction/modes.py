@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     from neuralrace.reduction.race import Race
 
-LEAST = 1 / 3
-"""Items and outputs are named if they are at least this part of the largest of their mode."""
-
 NAMED = 6
 """The most items of one side, and the most outputs, that a text names."""
 

@@ -13,7 +13,7 @@ from neuralrace.dataset import Dataset, check_targets
 from neuralrace.door import door
 from neuralrace.errors import listed, require
 from neuralrace.reduction.find_blocks import find_blocks
-from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
+from neuralrace.reduction.modes import ModeTable, modes_of
 from neuralrace.reduction.page import RacePage, race_page
 from neuralrace.reduction.solution import Solvable
 from neuralrace.reduction.start import StartLike
@@ -29,7 +29,7 @@ from neuralrace.results import SENTENCES, Sentence, framed
 from neuralrace.statistics import threads_for
 from neuralrace.statistics.nodes import split_neurons
 from neuralrace.text import table_lines
-from neuralrace.tolerances import EXACT, SMALL_START
+from neuralrace.tolerances import EXACT, PROMINENT, SMALL_START
 from neuralrace.types import Inside, Key, NotNegative, Positive, Scale, Whole
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Race(Solvable, Symbolic):
         names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
         seeds: Whole = 0,
         key: Key = 0,
-        least: Inside = LEAST,
+        least: Inside = PROMINENT,
         weight_decay: NotNegative | None = None,
     ) -> ModeTable:
         """Which distinctions are learned, in which order, when, and how sure that is.

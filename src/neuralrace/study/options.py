@@ -26,6 +26,7 @@ from neuralrace.study.sections import (
     as_tuple,
     flat,
 )
+from neuralrace.tolerances import CROSSOVER, EXACT
 
 
 class ContestOptions(Section):
@@ -113,7 +114,7 @@ class DiscoverOptions(Section):
 class ReduceOptions(Section):
     """Options of nr.reduce."""
 
-    tolerance: PositiveFloat = Field(default=1e-8, description="couplings below it are dropped")
+    tolerance: PositiveFloat = Field(default=EXACT, description="couplings below it are dropped")
 
 
 class ModesOptions(Section):
@@ -229,7 +230,7 @@ class PhaseOptions(Section):
         examples=[[0.4, 1.2]],
     )
     precision: PositiveFloat = Field(
-        default=1e-9, description="of a crossover, as a share of the range"
+        default=CROSSOVER, description="of a crossover, as a share of the range"
     )
 
     @property

@@ -415,7 +415,7 @@ def _best_shift(a: Trajectory, b: Trajectory) -> tuple[float, float]:
     best = int(np.argmin([mean(d) for d in delays]))
     low, high = delays[max(best - 1, 0)], delays[min(best + 1, 200)]
     found: Any = minimize_scalar(
-        mean, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * span}
+        mean, bounds=(low, high), method="bounded", options={"xatol": ROUNDING * span}
     )
     candidates = [(mean(0.0), 0.0), (mean(delays[best]), delays[best]), (found.fun, found.x)]
     value, delay = min(candidates, key=lambda pair: pair[0])

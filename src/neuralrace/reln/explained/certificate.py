@@ -14,6 +14,7 @@ from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.evidence import SIMILARITY
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.text import percent
+from neuralrace.tolerances import EXACT
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import (
     ERROR,
@@ -108,7 +109,7 @@ class Certificate(Result):
         return self.outputs_mean / self.floor.outputs_mean
 
     @door
-    def holds(self, tolerance: NotNegative = 1e-8) -> bool:
+    def holds(self, tolerance: NotNegative = EXACT) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
         return self.loss.whole and self.outputs_max <= tolerance

@@ -27,7 +27,7 @@ from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.results import KEPT_SHARE, SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork
 from neuralrace.text import several
-from neuralrace.tolerances import KEPT, OUTRUN
+from neuralrace.tolerances import KEPT, OUTRUN, TINY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, Scale, Share, WeightsLike
 from neuralrace.weights import check_untied
@@ -296,7 +296,7 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
             lost[node][i] = off @ weight / total
     fall = np.abs(np.gradient(solution.loss))
     fall = fall if fall.any() else np.ones(len(fall))
-    whole = np.maximum(sum(mass.values()), 1e-300)
+    whole = np.maximum(sum(mass.values()), TINY)
     counts = {v: fall * mass[v] / whole for v in nodes}  # so that pathways add up to the gating
     part = {v: _mean(lost[v], counts[v]) for v in nodes}
     shares = {v: float(_mean(kept[v], counts[v])) for v in nodes}

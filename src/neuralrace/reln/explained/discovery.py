@@ -38,7 +38,7 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.results import SHARE, Result, Sentence, framed
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.text import numbered, percent, several
-from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL
+from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL, NOISE
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import largest_fall
 from neuralrace.types import ArrayLike, Key
@@ -529,7 +529,7 @@ def elbow(discrepancy: ArrayLike) -> int:
             wanted="shape (K,), at least one number",
             fix=fix,
         )
-    log = np.log(np.maximum(values, 1e-12))  # 0 for exact copies
+    log = np.log(np.maximum(values, NOISE))  # 0 for exact copies
     if log.argmin() == 0:
         return 1
     gained = (log[0] - log) / (log[0] - log.min())

@@ -221,7 +221,7 @@ def lines_of(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The line through the origin that every input lies on, and on which side of it: 1 or −1."""
     from scipy.spatial import KDTree
 
-    unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
+    unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), TINY)
     tree = KDTree(unit)
     near, opposite = (tree.query_ball_point(s * unit, MARGIN) for s in (1, -1))
     first = np.array([min(a + b) for a, b in zip(near, opposite, strict=True)], int)

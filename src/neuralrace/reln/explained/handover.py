@@ -17,12 +17,9 @@ from neuralrace.reduction import reduce
 from neuralrace.reln.explained.fall import FIRST, stretches
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.tolerances import FALLEN, LONGEST
+from neuralrace.tolerances import FALLEN, LONGEST, TAKEOVER_STEP
 from neuralrace.trajectory import crossing_time
 from neuralrace.types import WeightsLike
-
-STEP = 0.02
-"""The learning rate of a ReLU network that takes over, times the largest growth rate."""
 
 
 def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: float) -> float:
@@ -55,7 +52,7 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
             parts[e] = sign[:, None] * parts[e]
         for e in split.arch.outgoing[node]:
             parts[e] = parts[e] * sign
-    rate = STEP / strength
+    rate = TAKEOVER_STEP / strength
     steps = math.ceil(4 * gated / rate)
     run = train(
         relu, split.join(parts), data.gated({}),

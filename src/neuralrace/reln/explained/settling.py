@@ -11,14 +11,7 @@ from jaxtyping import Bool, Float, Int
 from threadpoolctl import threadpool_limits
 
 from neuralrace.reln.explained.fixed_points import FixedPoint, Samples
-from neuralrace.tolerances import ALIGNED_COSINE, NEURON_RESTS, NOISE, SLIDES
-
-STAGES = ((0.05, 300), (0.2, 600), (0.02, 600), (0.002, 600))
-"""Steps of the flow, as the change of a neuron of unit length, and how many of each are taken.
-
-The first are small, since where a neuron ends is decided early; the second bring it there; the
-last two keep it at a boundary that it is pushed back to from both sides.
-"""
+from neuralrace.tolerances import ALIGNED_COSINE, NEURON_RESTS, NOISE, SETTLING, SLIDES
 
 AVERAGED = 300
 """Gates and growth are averages over this number of steps, the last ones of all."""
@@ -110,7 +103,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     path: list[tuple[np.ndarray, np.ndarray]] = []
     still = NOISE * samples.bound
     moving = np.arange(count)
-    for stage, (step, steps) in enumerate(STAGES):
+    for stage, (step, steps) in enumerate(SETTLING):
         for k in range(steps):
             if stage < len(LOOKS) and k % LOOKS[stage] == 0:
                 path.append((both.copy(), time.copy()))
@@ -124,7 +117,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
                 on_for[settled], growth[settled] = AVERAGED * on[rests], AVERAGED * along[rests]
                 moving, here, on = moving[~rests], here[~rests], on[~rests]
                 velocity, along, speed = velocity[~rests], along[~rests], speed[~rests]
-            if stage == len(STAGES) - 1 and k >= steps - AVERAGED:
+            if stage == len(SETTLING) - 1 and k >= steps - AVERAGED:
                 on_for[moving] += on
                 growth[moving] += along
             pace = np.where(speed > still, step / np.maximum(speed, still), 0.0)

@@ -12,10 +12,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, Neurons, descend
 from neuralrace.reln.explained.types.symmetries import Symmetries, fold, moved
-from neuralrace.tolerances import BEGUN, ENOUGH, FALLEN, GROWN
-
-FALLS = (BEGUN, 1e-3, FALLEN)
-"""Falls of the loss, as shares, at which it is asked whether neurons have aligned."""
+from neuralrace.tolerances import ENOUGH, FALLS, GROWN
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 """The numbers of types that are tried where none is asked for."""

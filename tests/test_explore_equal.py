@@ -50,7 +50,7 @@ def test_a_state_that_is_nearly_valid_has_a_result_or_an_error_of_its_key(seed):
 
 # ---- texts --------------------------------------------------------------------------------------
 
-TEXTS = ("sentences", "sentence", "detail", "start", "lateness")
+TEXTS = ("sentences", "sentence", "detail", "start", "lateness", "reduction")
 """What is text alone in answers."""
 
 

@@ -183,3 +183,20 @@ def test_losses_of_torch_are_named_here():
             nr.from_torch(model, data, loss=loss)
     with says("unknown loss", got="L1Loss", wanted="'squared'", fix="a function"):
         nr.from_torch(model, data, loss=nn.L1Loss())
+
+
+def test_a_module_that_computes_something_else_is_not_watched_as_its_layers():
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 8, bias=False), nn.Linear(8, 1, bias=False)
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    data = nr.tasks.extended_xor(0.4)
+    watching = nr.live(Linear().double(), data, 1, learning_rate=0.1, steps=3)
+    watching.step(torch.tensor(0.25))
+    result = watching.close()
+    assert result.frame()["loss"].tolist()[1:] == [0.25]
+    assert not result.expected.is_known

@@ -74,7 +74,7 @@ def test_a_relu_network_is_within_the_simulated_ones_of_its_prediction(alone):
     assert frame["step"].tolist() == [*range(0, 201, 10)]
     assert result.expected.is_known and len(result.expected.networks) == 19
     assert frame["distance"].iloc[-1] < 0.03 and frame["floors"].iloc[-1] < 3
-    assert {each.id for each in result.sentences()} == {"answer", "prediction"}
+    assert {each.id for each in result.sentences()} == {"answer", "prediction", "columns"}
     rows = [json.loads(line) for line in (watcher.folder / "rows.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == frame["step"].tolist()
     again = nr.from_recording(watcher.folder, DATA)[1]

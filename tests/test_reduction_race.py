@@ -356,7 +356,7 @@ def test_times_must_increase(times, rate):
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, float("nan"), float("inf")])
 def test_learning_rate_must_be_positive(rate):
-    with refuses("learning"):
+    with refuses("learning_rate"):
         solved("hierarchy")[0].solve(times=[0.0, 1.0], start=0.1, learning_rate=rate)
 
 

@@ -40,7 +40,7 @@ NETWORKS = {
 }
 """The networks in the order of the data, with their names on the page."""
 
-Problem = tuple[nr.Network, Mapping[str, Any], nr.Dataset]
+Problem = tuple["nr.Network", Mapping[str, Any], "nr.Dataset"]
 
 
 def problems(settings: Settings, seed: int) -> dict[str, Problem]:

@@ -34,7 +34,7 @@ SETTINGS = {
     "seeds": Setting(20, "random starts", OURS, quick=4),
 }
 
-Candidates = Mapping[str, tuple[nr.Architecture, nr.Dataset]]
+Candidates = Mapping[str, "tuple[nr.Architecture, nr.Dataset]"]
 
 
 def problems(settings: Settings) -> dict[str, tuple[nr.Dataset, str, Candidates]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -49,7 +49,7 @@ def domain_similarity(
     hidden: ArrayLike,
     domain: ArrayLike,
     item: ArrayLike,
-    kind: str = "inner",
+    kind: Literal["inner", "cosine", "correlation", "distance"] = "inner",
     pairs: ArrayLike | None = None,
 ) -> DomainSimilarity:
     """How alike the same items are represented in different domains (NRR §4, Fig. 4g and 6c).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -234,7 +234,7 @@ class Made:
         from papers.nrr.features import read_features
 
         own = name not in ("mnist", "digits", "cifar10")
-        read = lambda: read_features(name) if own else nr.tasks.images(name, self.data)
+        read = lambda: read_features(name) if own else nr.tasks.images(cast("Any", name), self.data)
         return self._once(name, read)
 
     def __call__(self, cell: Cell) -> Any:

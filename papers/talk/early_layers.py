@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def usual_scales(net: Any) -> dict[str, float]:
 @functools.cache
 def data_of(name: str, folder: str | None) -> tuple[nr.Dataset, nr.Dataset, tuple[int, ...]]:
     """Training and test images with mean 0 and variance 1 in every channel, and their shape."""
-    images = nr.tasks.images(name, folder)
+    images = nr.tasks.images(cast("Any", name), folder)
     channels = images.shape[0] if len(images.shape) == 3 else 1
     by_channel = images.train.reshape(len(images.train), channels, -1)
     mean, sd = (f(by_channel, axis=(0, 2), keepdims=True) for f in (np.mean, np.std))

@@ -16,7 +16,7 @@ from neuralrace.checks import generator, real_array
 from neuralrace.dataset import Dataset, Sampled
 from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, listed, require
-from neuralrace.tolerances import CERTAIN
+from neuralrace.tolerances import CERTAIN, EQUAL
 from neuralrace.types import ArrayLike, Count, Inside, Key
 
 STRATEGIES = ("naive", "left", "right", "balanced", "expert")
@@ -48,9 +48,7 @@ def correct(choices: ArrayLike, data: Sampled) -> Float[np.ndarray, "*shape N"]:
         wanted=wanted,
         fix=fix,
     )
-    if not ((p >= 0) & (p <= 1 + CERTAIN)).all() or not np.allclose(
-        p.sum(axis=-1), 1, atol=CERTAIN
-    ):
+    if not ((p >= 0) & (p <= 1 + EQUAL)).all() or not np.allclose(p.sum(axis=-1), 1, atol=CERTAIN):
         raise NeuralRaceError(
             "the choices are not probabilities",
             got=f"entries from {p.min():.4g} to {p.max():.4g}",

@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("citations.bib")
 """All entries; they say the same as CITATION.cff."""
 
 PAPERS = {"nrr": "saxe2022race", "mhs": "jarvis2025haste", "talk": "saxe_talk"}
-PAPERS |= dict.fromkeys(("rnn", "attention", "multimodal"), "neuralrace")
+PAPERS |= dict.fromkeys(("rnn", "attention", "multimodal", "learned_gates"), "neuralrace")
 """What figures cite: the paper that they are from, or this package, whose own they are."""
 
 

@@ -83,7 +83,7 @@ class TorchRecorder:
         self.folder = file_path(folder, "folder='recording'")
         self._model, self._leak, self._data = model, leak, data
         net, weights = self._now()
-        if not _has_active_dropout(model):
+        if not has_active_dropout(model):
             check_against(model, net, weights, data)
         self.net: Network = known_network(net, "are recorded", "use Linear and ReLU")
         self.count = 0
@@ -230,6 +230,7 @@ def _no_recording(folder: Path) -> NeuralRaceError:
     )
 
 
-def _has_active_dropout(model: TorchModule) -> bool:
+def has_active_dropout(model: TorchModule) -> bool:
+    """Whether the outputs of the model depend on chance now."""
     own = "Dropout" in type(model).__name__ and model.training and getattr(model, "p", 0.5) > 0
-    return own or any(_has_active_dropout(m) for m in model._modules.values() if m is not None)
+    return own or any(has_active_dropout(m) for m in model._modules.values() if m is not None)

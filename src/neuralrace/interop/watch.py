@@ -114,7 +114,11 @@ def _race(
     start = {edge: np.asarray(w, np.float64) for edge, w in weights.items()}
     run = race.solve(times=rate * moments, start=start, learning_rate=rate)
     taken = moments if run.steps is None else np.asarray(run.steps)
-    return Expected("the race from these weights", taken, np.asarray(run.loss))
+    reduces = len(race.blocks) > 1 or all(block.is_scalar for block in race.blocks)
+    by = "the race from these weights"
+    if not reduces:
+        by = "this network itself, trained by plain descent: its race is one block"
+    return Expected(by, taken, np.asarray(run.loss))
 
 
 def _wide_limit(

@@ -196,6 +196,14 @@ class Watched(Result):
                 yield Sentence("beyond", f"It ends at step {self.expected.steps[-1]}.")
         for failure in self.failures:
             yield Sentence("failed", failure)
+        if self.expected is not None and self.expected.is_known:
+            yield Sentence(
+                "columns",
+                "Told is the loss that the loop passed; distance, how far the loss was from the "
+                "predicted one so far, as a part of the first loss; floors, the same compared with "
+                "two simulated networks; kept, the part of gates that are as they were one record "
+                "before; on, the part of samples for which a neuron is on.",
+            )
 
     @overload
     def plot(self, *, ax: None = None) -> Figure: ...
@@ -239,6 +247,7 @@ class Watched(Result):
         ax.set(ylim=(0, None))
         if len(frame) and _is_early(frame["step"].to_numpy(), frame["loss"].to_numpy()):
             ax.set_xscale("symlog", linthresh=1)
+            ax.set_xlim(left=0)
         ax.legend()
         return ax
 

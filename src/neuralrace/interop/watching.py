@@ -18,8 +18,13 @@ from neuralrace.door import door
 from neuralrace.errors import NeuralRaceError, require, warn_user
 from neuralrace.gdln import Network
 from neuralrace.interop.files import save_weights
-from neuralrace.interop.recorder import ABOUT, FORMAT, records
-from neuralrace.interop.torch_in import TorchModule, arrays_of, network_of_torch
+from neuralrace.interop.recorder import ABOUT, FORMAT, has_active_dropout, records
+from neuralrace.interop.torch_in import (
+    TorchModule,
+    arrays_of,
+    check_against,
+    network_of_torch,
+)
 from neuralrace.interop.torch_out import known_network
 from neuralrace.interop.watch import END, PAGE, PLAN, RESULT, ROWS, TOLD, Plan
 from neuralrace.interop.watched import COLUMNS, Watched
@@ -307,7 +312,10 @@ def _reader(
         model, arrays_of(model.state_dict(), "the model", anywhere=True), leak, data, training=True
     )
     try:
-        known_network(torch(None, 0)[0], "are watched", "")
+        net, first = torch(None, 0)
+        known_network(net, "are watched", "")
+        if not has_active_dropout(model):
+            check_against(model, net, first, data)
     except NeuralRaceError as error:
         return None, f"the model cannot be read: {error.what} (got: {error.got})"
     return torch, ""

@@ -447,7 +447,8 @@ def test_an_explanation_says_which_network_it_is_of_and_what_was_trained():
     training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 3}
     explain = {"rows": ["gatings", "narrow"], "types": 2}
     answer = xor(["explain"], training=training, explain=explain).run()["explain"]
-    assert "(network 1 of 3)" in texts(answer.top)[0]
+    (rows,) = (part for part in answer.parts if isinstance(part, report.Table))
+    assert "network 1 of 3" in rows.caption
     assert np.isfinite([answer.numbers[f"error_{name}"] for name in ("xor", "narrow")]).all()
     (curves,) = (part for part in answer.parts if isinstance(part, report.Curves))
     kinds = {curve.name: curve.kind for curve in curves.curves}

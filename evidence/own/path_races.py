@@ -140,7 +140,7 @@ def paths(full: bool) -> Measurement:
     sizes, shares = np.geomspace(0.01, 1.3, counts[0]), np.linspace(0.05, 0.95, counts[1])
     wrong, gap, cells = 0, 0.0, 0
     for other in (1.0, -0.5):
-        drawn = sizes[: counts[0] // 2] / 3, shares[:: counts[1] // 2]
+        drawn = sizes[: max(2, counts[0] // 2)] / 3, shares[:: counts[1] // 2]
         for key, grid in ((None, (sizes, shares)), (3, drawn)):
             found = diagram(*grid, other, key)
             off, most = cells_off(found, other, key)

@@ -153,7 +153,9 @@ def explain(work: Work) -> Answer:
             alt="The loss of the ReLU networks and of every explanation over time.",
             file="explain_losses.csv",
         )
-        return [Table.of(found, "Explanations, best first", "explain.csv"), drawn, printed(found)]
+        which = f" of network 1 of {work.count}" if work.count > 1 else ""
+        rows = Table.of(found, f"Explanations{which}, best first", "explain.csv")
+        return [rows, drawn, printed(found)]
 
     title, short = "Which small model explains them?", ("advice", "missed", "both")
     return Answer("explain", title, told, parts, numbers, found, short=short)

@@ -41,7 +41,8 @@ class _Both:
         net = nr.GDLN(_network(data, len(weights["Wh"])))
         race = nr.reduce(net.arch, data)
         self.times = times
-        self.theory = race.solve(times=times, start=race.start(weights))
+        start = race.start(weights)
+        self.theory = race.solve(times=times, start=start, accuracy=None)  # mode by mode
         self.trained = nr.flow(net, weights, data, times=times, rtol=1e-8, record={"weights": True})
         self.modes = [
             {name: w[:, 0, 0] for name, w in mode.items()}

@@ -42,10 +42,10 @@ def test_other_ids_are_told(ids):
 
 
 WAITING = {
-    "dynamics/ensemble-overhead",
+    
     "explorer/nearly-valid",
     "explorer/new-shape",
-    "rules/graphs",
+    
 }
 """Rows that have not been measured at full size yet."""
 

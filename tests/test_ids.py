@@ -43,7 +43,6 @@ def test_other_ids_are_told(ids):
 
 WAITING = {
     "explorer/nearly-valid",
-    "explorer/new-shape",
 }
 """Rows that have not been measured at full size yet."""
 

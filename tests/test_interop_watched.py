@@ -89,6 +89,16 @@ def test_a_linear_network_is_raced_from_its_own_weights(alone, scale):
     assert found["distance"].iloc[-1] < 1e-3 and found["floors"].isna().all()
 
 
+def test_a_race_is_known_at_the_first_steps_of_a_long_training():
+    net = nr.GDLN(nr.Architecture.chain(3, 8, 1))
+    weights = {e: np.asarray(w) for e, w in net.init(0, scale=0.5).items()}
+    known = expected(plan(learning_rate=0.3, steps=20_000), net, weights)
+    race = nr.reduce(net.arch, DATA)
+    loss = race.solve(times=0.3 * np.arange(13), start=weights, learning_rate=0.3).loss
+    assert loss[5] < 0.9 * loss[0]  # much is learned in the first of 20 000 steps
+    np.testing.assert_allclose(known.at(np.arange(13)), loss, rtol=1e-6)
+
+
 def test_gates_are_counted_by_the_weight_of_neurons():
     rng = np.random.default_rng(3)
     net = nr.ReLUNetwork((3, 5, 2))

@@ -33,7 +33,7 @@ PAUSE = 0.3
 """Seconds between two looks at the folder."""
 
 MOMENTS = 400
-"""At most this many moments of a prediction are computed."""
+"""At most this many moments of a race are computed evenly, and as many early ones."""
 
 
 @final
@@ -110,12 +110,13 @@ def _race(
     from neuralrace.reduction import reduce
 
     race = reduce(net.arch, plan.data)
-    moments = np.unique(np.linspace(0, steps, MOMENTS).astype(int))
+    evenly, early = np.linspace(0, steps, MOMENTS), np.geomspace(1, steps, MOMENTS)
+    moments = np.unique(np.concatenate([evenly, early]).astype(int))
     start = {edge: np.asarray(w, np.float64) for edge, w in weights.items()}
     run = race.solve(times=rate * moments, start=start, learning_rate=rate)
     taken = moments if run.steps is None else np.asarray(run.steps)
     reduces = len(race.blocks) > 1 or all(block.is_scalar for block in race.blocks)
-    by = "the race from these weights"
+    by = "the race from these weights, an approximation unless they are small"
     if not reduces:
         by = "this network itself, trained by plain descent: its race is one block"
     return Expected(by, taken, np.asarray(run.loss))
